@@ -1,0 +1,1 @@
+"""The SPMD program: commands, training, evaluation, export. Imports glpilot.partition and glpilot.data."""

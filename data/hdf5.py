@@ -1,0 +1,119 @@
+"""HDF5 files that are either whole or absent: written under a temporary name, flushed to disk, renamed."""
+from __future__ import annotations
+
+import contextlib
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Iterator
+
+import h5py
+import numpy as np
+
+from . import schema
+from .errors import UserError
+
+CHUNK_BYTES = 1 << 20
+
+
+def fsync(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replace_atomically(path: Path, force: bool = True) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; a clean exit renames it to `path`, an error removes it.
+
+    Raises:
+        UserError: `path` exists and `force` is false, or its folder cannot be written.
+    """
+    path = Path(path)
+    if path.exists() and not force:
+        raise UserError(f"{path} exists already; choose another name or give --force to replace it")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        fsync(temporary)
+        os.replace(temporary, path)
+        fsync(path.parent)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def create_file(path: Path, format_name: str, force: bool = True) -> Iterator[h5py.File]:
+    """Yield a new HDF5 file of the given format, which appears at `path` only when it is complete."""
+    with replace_atomically(path, force) as temporary:
+        with h5py.File(temporary, "w") as file:
+            file.attrs[schema.FORMAT] = format_name
+            file.attrs[schema.FORMAT_VERSION] = schema.VERSIONS[format_name]
+            file.attrs[schema.PROGRAM] = f"glpilot {version('glpilot')}"
+            yield file
+
+
+def create_dataset(file: h5py.Group, name: str, shape: tuple[int, ...], dtype) -> h5py.Dataset:
+    """An empty dataset in chunks of whole rows, with a checksum (fletcher32) on each chunk."""
+    if 0 in shape:
+        return file.create_dataset(name, shape=shape, dtype=dtype)
+    itemsize = 16 if dtype == h5py.string_dtype() else np.dtype(dtype).itemsize
+    row_bytes = max(1, int(np.prod(shape[1:], dtype=np.int64)) * itemsize)
+    num_rows = min(shape[0], max(1, CHUNK_BYTES // row_bytes))
+    # HDF5 cannot checksum what a chunk only points to, so strings go without.
+    checksum = dtype != h5py.string_dtype()
+    return file.create_dataset(name, shape=shape, dtype=dtype, chunks=(num_rows, *shape[1:]), fletcher32=checksum)
+
+
+def write_dataset(file: h5py.Group, name: str, array: np.ndarray) -> None:
+    """Write a whole array of numbers, booleans or strings (any object or str dtype is stored as UTF-8)."""
+    array = np.asarray(array)
+    is_text = array.dtype.kind in "OUT"
+    dtype = h5py.string_dtype() if is_text else array.dtype
+    create_dataset(file, name, array.shape, dtype)[...] = array.astype(object) if is_text else array
+
+
+def read_dataset(file: h5py.Group, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Read rows `start` to `stop` of a dataset; strings come back as an object array of str."""
+    try:
+        dataset = file[name]
+        if h5py.check_string_dtype(dataset.dtype):
+            return dataset.asstr()[start:stop]
+        return dataset[start:stop]
+    except KeyError:
+        raise UserError(f"{file.file.filename}: dataset '{name}' is missing; the file is incomplete, make it again") from None
+    except OSError as error:
+        raise UserError(f"{file.file.filename}: dataset '{name}' cannot be read ({error}); the file is damaged, make it again") from error
+
+
+@contextlib.contextmanager
+def open_file(path: Path, format_name: str) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading and check that it is of the given format and version.
+
+    Raises:
+        UserError: there is no such file, or it is not HDF5, or of another format or version.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; expected a file of format {format_name}")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise UserError(f"{path}: not a readable HDF5 file ({error}); expected format {format_name}") from error
+    with file:
+        found = file.attrs.get(schema.FORMAT)
+        if found != format_name:
+            raise UserError(f"{path}: expected a file of format {format_name}, found {found or 'another HDF5 file'}")
+        found_version = file.attrs.get(schema.FORMAT_VERSION)
+        if found_version != schema.VERSIONS[format_name]:
+            raise UserError(
+                f"{path}: expected format version {schema.VERSIONS[format_name]}, found {found_version}; "
+                "make the file again with this version of glpilot"
+            )
+        yield file

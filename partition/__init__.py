@@ -1,0 +1,1 @@
+"""Offline partitioning: assign nodes to parts, relabel, write one file a part. Imports only glpilot.data."""

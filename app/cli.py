@@ -1,0 +1,50 @@
+"""The `glpilot` command: picks the subcommand, and turns a user's mistake into one line and exit code 2."""
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+from glpilot.data.errors import UserError
+
+# Subcommand → its module in app/commands.
+COMMANDS = {
+    "import": "import_",
+    "generate": "generate",
+    "partition": "partition",
+    "train": "train",
+    "evaluate": "evaluate",
+    "export": "export",
+    "doctor": "doctor",
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="glpilot", description="Distributed training of graph neural networks with learnable embeddings."
+    )
+    parser.add_argument("--version", action="version", version=f"glpilot {version('glpilot')}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, module_name in COMMANDS.items():
+        module = import_module(f"glpilot.app.commands.{module_name}")
+        subparser = subparsers.add_parser(name, help=module.SUMMARY, description=module.SUMMARY, allow_abbrev=False)
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run)
+    return parser
+
+
+def main() -> int:
+    arguments = build_parser().parse_args()
+    try:
+        return arguments.run(arguments) or 0
+    except UserError as error:
+        print(f"glpilot {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of our output, such as `head`, has gone
+        sys.stderr.close()
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from . import schema
-from .hdf5 import create_file, open_file, read_dataset, write_dataset
+from .errors import UserError
+from .hdf5 import create_file, open_file, read_attribute, read_dataset, write_dataset
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,26 @@ def read_graph(path: Path) -> tuple[Graph, str]:
             indptr=read_dataset(file, schema.INDPTR),
             indices=read_dataset(file, schema.INDICES),
             nodes=read_nodes(file),
-            is_directed=bool(file.attrs[schema.DIRECTED]),
+            is_directed=bool(read_attribute(file, schema.DIRECTED)),
         )
-        return graph, str(file.attrs[schema.GRAPH_HASH])
+        digest = str(read_attribute(file, schema.GRAPH_HASH))
+    check_structure(path, graph)
+    return graph, digest
+
+
+def check_structure(path: Path, graph: Graph) -> None:
+    """Refuse arrays that do not describe one graph, as a file may hold that others have written.
+
+    Raises:
+        UserError: the lengths or the node ids do not fit together.
+    """
+    num_nodes = graph.nodes.num_nodes
+    if graph.num_nodes != num_nodes or graph.indptr[0] != 0 or (np.diff(graph.indptr) < 0).any():
+        raise UserError(f"{path}: '{schema.INDPTR}' should ascend from 0 and have {num_nodes + 1} elements")
+    if graph.num_edges != graph.indptr[-1]:
+        raise UserError(f"{path}: expected {graph.indptr[-1]} '{schema.INDICES}', found {graph.num_edges}")
+    if graph.num_edges and (graph.indices.min() < 0 or graph.indices.max() >= num_nodes):
+        raise UserError(f"{path}: '{schema.INDICES}' should be node ids from 0 to {num_nodes - 1}")
 
 
 def write_nodes(file, nodes: NodeData) -> None:

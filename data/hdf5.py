@@ -25,6 +25,24 @@ def fsync(path: Path) -> None:
         os.close(descriptor)
 
 
+def check_output(path: Path, force: bool) -> None:
+    """Refuse an output that could not be written, before the long work that leads to it.
+
+    Raises:
+        UserError: `path` exists and `force` is false, or it is a folder, or its folder cannot be written.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; expected the name of a file to write")
+    if path.exists() and not force:
+        raise UserError(f"{path} exists already; choose another name or give --force to replace it")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        raise UserError(f"cannot write {path}: {folder} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write {path}: no permission to write into {folder}")
+
+
 @contextlib.contextmanager
 def replace_atomically(path: Path, force: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path`; a clean exit renames it to `path`, an error removes it.
@@ -33,8 +51,7 @@ def replace_atomically(path: Path, force: bool = True) -> Iterator[Path]:
         UserError: `path` exists and `force` is false, or its folder cannot be written.
     """
     path = Path(path)
-    if path.exists() and not force:
-        raise UserError(f"{path} exists already; choose another name or give --force to replace it")
+    check_output(path, force)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,9 +104,23 @@ def read_dataset(file: h5py.Group, name: str, start: int = 0, stop: int | None =
             return dataset.asstr()[start:stop]
         return dataset[start:stop]
     except KeyError:
-        raise UserError(f"{file.file.filename}: dataset '{name}' is missing; the file is incomplete, make it again") from None
+        raise UserError(
+            f"{file.file.filename}: dataset '{name}' is missing; the file is incomplete, make it again"
+        ) from None
     except OSError as error:
-        raise UserError(f"{file.file.filename}: dataset '{name}' cannot be read ({error}); the file is damaged, make it again") from error
+        raise UserError(
+            f"{file.file.filename}: dataset '{name}' cannot be read ({error}); the file is damaged, make it again"
+        ) from error
+
+
+def read_attribute(file: h5py.File, name: str):
+    """Read an attribute of the file's root."""
+    try:
+        return file.attrs[name]
+    except (KeyError, OSError):
+        raise UserError(
+            f"{file.filename}: attribute '{name}' is missing or damaged; the file is incomplete, make it again"
+        ) from None
 
 
 @contextlib.contextmanager

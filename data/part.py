@@ -8,7 +8,7 @@ import numpy as np
 
 from . import schema
 from .graph import NodeData, read_nodes, write_nodes
-from .hdf5 import create_file, open_file, read_dataset, write_dataset
+from .hdf5 import create_file, open_file, read_attribute, read_dataset, write_dataset
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ def read_part(path: Path) -> Part:
     """
     with open_file(path, schema.PART_FORMAT) as file:
         return Part(
-            part_id=int(file.attrs[schema.PART_ID]),
-            num_parts=int(file.attrs[schema.NUM_PARTS]),
-            start_nid=int(file.attrs[schema.START_NID]),
-            graph_hash=str(file.attrs[schema.GRAPH_HASH]),
+            part_id=int(read_attribute(file, schema.PART_ID)),
+            num_parts=int(read_attribute(file, schema.NUM_PARTS)),
+            start_nid=int(read_attribute(file, schema.START_NID)),
+            graph_hash=str(read_attribute(file, schema.GRAPH_HASH)),
             indptr=read_dataset(file, schema.INDPTR),
             indices=read_dataset(file, schema.INDICES),
             graph_nids=read_dataset(file, schema.GRAPH_NIDS),

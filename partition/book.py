@@ -21,10 +21,16 @@ class PartitionBook:
     Attributes:
         offsets: num_parts + 1 ascending numbers; part p owns the nids offsets[p] … offsets[p + 1] - 1.
         method: metis, random, range, or the assignment file's name.
-        edge_cut: edges whose ends lie in different parts.
-        balance: largest part over mean part, for "nodes", "edges" and "train_nodes".
-        replication: parts that hold or reference a node, mean over nodes (1 is best).
-        dtype_bits: 32 or 64, the width of `indices` in every part file.
+        seed: what `method` "random" drew from; the other methods use none.
+        num_edges: in-edges over all parts, as stored: an undirected edge counts twice.
+        edge_cut: edges whose ends lie in different parts. In a directed graph every stored edge counts for
+            itself; in an undirected one the two stored directions count once, so compare it with num_edges / 2.
+        balance: largest part over mean part, for "nodes" owned, stored in-"edges" of those, and "train_nodes"
+            owned; 1 is best, and stands where there are none at all.
+        replication: for a node, the part that owns it and the other parts that have it as the source of an
+            in-edge; the mean of their number over nodes (1 is best).
+        dtype_bits: 32 or 64, the width of `indices` in every part file: it holds every nid and the position
+            of every edge of the whole graph, because DGL wants indptr and indices of one type.
     """
 
     graph_hash: str
@@ -68,10 +74,14 @@ def read_book(folder: Path) -> PartitionBook:
         content = json.loads(path.read_text())
         found = content.pop("format_version")
         if found != FORMAT_VERSION:
-            raise UserError(f"{path}: expected format version {FORMAT_VERSION}, found {found}; run glpilot partition again")
-        book = PartitionBook(**{**content, "offsets": tuple(content["offsets"])})
+            raise UserError(
+                f"{path}: expected format version {FORMAT_VERSION}, found {found}; run glpilot partition again"
+            )
+        book = PartitionBook(**{**content, "offsets": tuple(int(offset) for offset in content["offsets"])})
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; make the parts with: glpilot partition graph.h5 --parts N {folder}") from None
+        raise UserError(
+            f"{path}: no such file; make the parts with: glpilot partition graph.h5 --parts N {folder}"
+        ) from None
     except UserError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

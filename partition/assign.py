@@ -1,0 +1,166 @@
+"""Which part owns which node: by METIS, at random, by ranges of rows, or as a file says."""
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Iterator
+
+import numpy as np
+
+from glpilot.data.errors import UserError
+from glpilot.data.graph import Graph
+
+METHODS = ("metis", "random", "range")
+
+
+def assign(graph: Graph, num_parts: int, method: str = "metis", seed: int = 1) -> np.ndarray:
+    """The part of every node, int32 [num_nodes], by one of METHODS or from a .npy file.
+
+    Only "random" uses the seed: METIS draws from a fixed seed of its own, which DGL gives no access to, so
+    that the same graph always gets the same parts.
+
+    Raises:
+        UserError: the parts are fewer than one or more than the nodes, or no such method, or a bad file.
+    """
+    check_num_parts(num_parts, graph.num_nodes)
+    check_method(method)
+    if method == "metis":
+        return assign_by_metis(graph, num_parts)
+    if method == "random":
+        return assign_at_random(graph.num_nodes, num_parts, seed)
+    if method == "range":
+        return assign_by_range(graph.num_nodes, num_parts)
+    return read_assignment(Path(method), graph.num_nodes, num_parts)
+
+
+def check_num_parts(num_parts: int, num_nodes: int | None = None) -> None:
+    if num_parts < 1:
+        raise UserError(f"--parts: expected at least 1, found {num_parts}")
+    if num_nodes is not None and num_parts > num_nodes:
+        raise UserError(f"--parts: expected at most one part a node, found {num_parts} parts for {num_nodes} nodes")
+
+
+def check_method(method: str) -> None:
+    if method not in METHODS and not method.endswith(".npy"):
+        raise UserError(f"--method: expected {', '.join(METHODS)} or the name of a .npy file, found {method!r}")
+
+
+def assign_by_range(num_nodes: int, num_parts: int) -> np.ndarray:
+    """Consecutive rows of the graph to each part; sizes differ by one at most."""
+    return (np.arange(num_nodes, dtype=np.int64) * num_parts // num_nodes).astype(np.int32)
+
+
+def assign_at_random(num_nodes: int, num_parts: int, seed: int) -> np.ndarray:
+    """Parts drawn without regard to the edges; sizes differ by one at most.
+
+    Raises:
+        UserError: the seed is negative.
+    """
+    if seed < 0:
+        raise UserError(f"--seed: expected a number from 0, found {seed}")
+    return np.random.default_rng(seed).permutation(assign_by_range(num_nodes, num_parts))
+
+
+def assign_by_metis(graph: Graph, num_parts: int) -> np.ndarray:
+    """The multilevel k-way partition of METIS (Karypis and Kumar, 1998), through DGL.
+
+    Balances four sums at once: the training and the other nodes, and the in-edges of both. METIS needs a
+    symmetric graph without loops, so it sees every edge in both directions; DGL adds the reverse edges.
+    """
+    if num_parts == 1:  # METIS would divide by zero
+        return np.zeros(graph.num_nodes, dtype=np.int32)
+    os.environ.setdefault("DGLBACKEND", "pytorch")
+    import dgl
+    import torch
+
+    indptr, indices = _without_loops(graph)
+    edge_ids = torch.empty(0, dtype=torch.int64)
+    metis_graph = dgl.graph(
+        ("csc", (torch.from_numpy(indptr), torch.from_numpy(indices), edge_ids)), num_nodes=graph.num_nodes
+    )
+    node_kinds = torch.from_numpy(graph.nodes.train_mask.astype(np.int64))
+    with _without_chatter(), _in_scratch_folder():
+        part_id = dgl.metis_partition_assignment(
+            metis_graph, num_parts, balance_ntypes=node_kinds, balance_edges=True, mode="k-way"
+        )
+    return fill_empty_parts(part_id.numpy().astype(np.int32), num_parts)
+
+
+def fill_empty_parts(part_id: np.ndarray, num_parts: int) -> np.ndarray:
+    """Give each part without nodes the last node of the part that is largest then.
+
+    METIS leaves parts empty where there are nearly as many of them as nodes.
+    """
+    part_id = part_id.copy()
+    sizes = np.bincount(part_id, minlength=num_parts)
+    for empty in np.flatnonzero(sizes == 0):
+        largest = int(sizes.argmax())
+        part_id[np.flatnonzero(part_id == largest)[-1]] = empty
+        sizes[largest] -= 1
+        sizes[empty] += 1
+    return part_id
+
+
+def read_assignment(path: Path, num_nodes: int, num_parts: int) -> np.ndarray:
+    """The part of every row of the graph from an integer array [num_nodes] in a .npy file; parts may be empty.
+
+    Raises:
+        UserError: no such file, or not an array of that kind, or a part beyond 0 … num_parts - 1.
+    """
+    try:
+        part_id = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; expected an assignment of nodes to parts (.npy)") from None
+    except (OSError, ValueError, EOFError, MemoryError) as error:
+        raise UserError(f"{path}: not a readable .npy file of integers ({error})") from error
+    found = f"{part_id.dtype} {list(part_id.shape)}" if isinstance(part_id, np.ndarray) else "an archive of arrays"
+    if not isinstance(part_id, np.ndarray) or part_id.dtype.kind not in "iu" or part_id.shape != (num_nodes,):
+        raise UserError(f"{path}: expected integers [{num_nodes}], a part for every node of the graph; found {found}")
+    if part_id.min() < 0 or part_id.max() >= num_parts:
+        raise UserError(
+            f"{path}: expected parts from 0 to {num_parts - 1}, found {part_id.min()} to {part_id.max()}; "
+            "mend the file or change --parts"
+        )
+    return part_id.astype(np.int32)
+
+
+def _without_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """(indptr, indices) as int64, edges from a node to itself left out."""
+    targets = np.repeat(np.arange(graph.num_nodes, dtype=graph.indices.dtype), np.diff(graph.indptr))
+    is_loop = graph.indices == targets
+    if not is_loop.any():
+        return graph.indptr, graph.indices.astype(np.int64)
+    num_loops = np.bincount(targets[is_loop], minlength=graph.num_nodes)
+    indptr = graph.indptr - np.concatenate(([0], np.cumsum(num_loops)))
+    return indptr, graph.indices[~is_loop].astype(np.int64)
+
+
+@contextlib.contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Drop what DGL prints on the way, from Python to stdout and from C++ to the file descriptor of stderr."""
+    stderr_copy = os.dup(2)
+    try:
+        with open(os.devnull, "w") as devnull, contextlib.redirect_stdout(io.StringIO()):
+            os.dup2(devnull.fileno(), 2)
+            yield
+    finally:
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)
+
+
+@contextlib.contextmanager
+def _in_scratch_folder() -> Iterator[None]:
+    """Work in a temporary folder: DGL has METIS page a large graph out to the working folder, under its pid."""
+    came_from = os.open(".", os.O_RDONLY)
+    try:
+        with tempfile.TemporaryDirectory(prefix="glpilot-metis-") as scratch:
+            os.chdir(scratch)
+            try:
+                yield
+            finally:
+                os.fchdir(came_from)
+    finally:
+        os.close(came_from)

@@ -1,7 +1,7 @@
 """Builds a wheel of Horovod, patched for this stack, or finds the one that an earlier set-up has built.
 
-Run by jobs/setup.sh with the Python of the virtual environment that Horovod is for; torch, cmake and an MPI
-must be in that environment, or an MPI's compiler wrappers on PATH. Prints the wheel's path.
+Run by jobs/setup.sh with the Python of the virtual environment that Horovod is for; torch, mpi4py, cmake and an
+MPI must be in that environment, or the MPI's compiler wrappers on PATH. Prints the wheel's path.
 
 Horovod's last release needs five small changes. Each is an exact replacement that refuses a source in which
 it does not find what it replaces, so that a changed source is noticed here and not at run time.
@@ -9,14 +9,12 @@ it does not find what it replaces, so that a changed source is noticed here and 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import hashlib
 import os
 import platform
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
 from dataclasses import dataclass
@@ -136,12 +134,14 @@ def build_key(mpi_version: str, torch_version: str, options: Mapping[str, str]) 
     return f"horovod-{HOROVOD_VERSION}-{sys.implementation.cache_tag}-torch-{torch_version}-{digest}"
 
 
-def mpi_library_version(library: Path) -> str:
-    """The MPI's own description of itself; may be asked before MPI is initialised."""
-    text = ctypes.create_string_buffer(8192)
-    length = ctypes.c_int()
-    ctypes.CDLL(str(library)).MPI_Get_library_version(text, ctypes.byref(length))
-    return text.value.decode()
+def mpi_library_version() -> str:
+    """The own description of the MPI that mpi4py loads; may be asked before MPI is initialised."""
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    from mpi4py import MPI
+
+    return MPI.Get_library_version().strip("\0 \n")
 
 
 def find_wheel(folder: Path) -> Optional[Path]:
@@ -186,9 +186,9 @@ def build(folder: Path, log: Path, options: Mapping[str, str]) -> Path:
     return wheels
 
 
-def find_or_build(cache: Path, library: Path) -> Path:
+def find_or_build(cache: Path) -> Path:
     options = choose_options(os.environ)
-    mpi_version = mpi_library_version(library)
+    mpi_version = mpi_library_version()
     key = build_key(mpi_version, version("torch"), options)
     final = cache / key
     wheel = find_wheel(final)
@@ -197,9 +197,9 @@ def find_or_build(cache: Path, library: Path) -> Path:
         return wheel
 
     cache.mkdir(parents=True, exist_ok=True)
-    log = cache / f"{key}.{os.getpid()}.log"
-    print(f"Horovod {HOROVOD_VERSION}: building, some minutes; log: {log}", file=sys.stderr)
-    with tempfile.TemporaryDirectory(prefix=".build-", dir=cache) as folder:
+    with tempfile.TemporaryDirectory(prefix=".build.", dir=cache) as folder:
+        log = cache / f"{key}{Path(folder).suffix}.log"  # outlives a build that fails
+        print(f"Horovod {HOROVOD_VERSION}: building, some minutes; log: {log}", file=sys.stderr)
         wheels = build(Path(folder), log, options)
         (wheels / "built-for.txt").write_text(f"torch {version('torch')}\n{mpi_version}\n{options}\n")
         try:
@@ -217,10 +217,9 @@ def find_or_build(cache: Path, library: Path) -> Path:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, required=True, help="folder that keeps built wheels")
-    parser.add_argument("--libmpi", type=Path, default=Path(sysconfig.get_path("data"), "lib", "libmpi.so"))
     arguments = parser.parse_args()
     try:
-        print(find_or_build(arguments.cache, arguments.libmpi))
+        print(find_or_build(arguments.cache))
     except BuildError as error:
         print(f"build_horovod.py: {error}", file=sys.stderr)
         return 1

@@ -107,7 +107,7 @@ def read_dataset(file: h5py.Group, name: str, start: int = 0, stop: int | None =
         raise UserError(
             f"{file.file.filename}: dataset '{name}' is missing; the file is incomplete, make it again"
         ) from None
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:  # strings carry no checksum, so damage shows in decoding
         raise UserError(
             f"{file.file.filename}: dataset '{name}' cannot be read ({error}); the file is damaged, make it again"
         ) from error
@@ -115,12 +115,19 @@ def read_dataset(file: h5py.Group, name: str, start: int = 0, stop: int | None =
 
 def read_attribute(file: h5py.File, name: str):
     """Read an attribute of the file's root."""
-    try:
-        return file.attrs[name]
-    except (KeyError, OSError):
+    value = _attribute_or_none(file, name)
+    if value is None:
         raise UserError(
             f"{file.filename}: attribute '{name}' is missing or damaged; the file is incomplete, make it again"
-        ) from None
+        )
+    return value
+
+
+def _attribute_or_none(file: h5py.File, name: str):
+    try:
+        return file.attrs[name]
+    except (KeyError, OSError, UnicodeDecodeError):
+        return None
 
 
 @contextlib.contextmanager
@@ -138,10 +145,10 @@ def open_file(path: Path, format_name: str) -> Iterator[h5py.File]:
     except OSError as error:
         raise UserError(f"{path}: not a readable HDF5 file ({error}); expected format {format_name}") from error
     with file:
-        found = file.attrs.get(schema.FORMAT)
+        found = _attribute_or_none(file, schema.FORMAT)
         if found != format_name:
             raise UserError(f"{path}: expected a file of format {format_name}, found {found or 'another HDF5 file'}")
-        found_version = file.attrs.get(schema.FORMAT_VERSION)
+        found_version = _attribute_or_none(file, schema.FORMAT_VERSION)
         if found_version != schema.VERSIONS[format_name]:
             raise UserError(
                 f"{path}: expected format version {schema.VERSIONS[format_name]}, found {found_version}; "

@@ -1,17 +1,14 @@
 """Which part owns which node: by METIS, at random, by ranges of rows, or as a file says."""
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import tempfile
 from pathlib import Path
-from typing import Iterator
 
 import numpy as np
 
 from glpilot.data.errors import UserError
 from glpilot.data.graph import Graph
+
+from .metis import partition_by_metis
 
 METHODS = ("metis", "random", "range")
 
@@ -19,8 +16,7 @@ METHODS = ("metis", "random", "range")
 def assign(graph: Graph, num_parts: int, method: str = "metis", seed: int = 1) -> np.ndarray:
     """The part of every node, int32 [num_nodes], by one of METHODS or from a .npy file.
 
-    Only "random" uses the seed: METIS draws from a fixed seed of its own, which DGL gives no access to, so
-    that the same graph always gets the same parts.
+    Only "random" uses the seed: METIS draws from a fixed seed of its own, which DGL gives no access to.
 
     Raises:
         UserError: the parts are fewer than one or more than the nodes, or no such method, or a bad file.
@@ -65,28 +61,15 @@ def assign_at_random(num_nodes: int, num_parts: int, seed: int) -> np.ndarray:
 
 
 def assign_by_metis(graph: Graph, num_parts: int) -> np.ndarray:
-    """The multilevel k-way partition of METIS (Karypis and Kumar, 1998), through DGL.
+    """Few edges between parts, by METIS; the same graph always gets the same parts, and none stays empty.
 
-    Balances four sums at once: the training and the other nodes, and the in-edges of both. METIS needs a
-    symmetric graph without loops, so it sees every edge in both directions; DGL adds the reverse edges.
+    Balances four sums at once: the training and the other nodes, and the in-edges of both.
     """
-    if num_parts == 1:  # METIS would divide by zero
+    if num_parts == 1:
         return np.zeros(graph.num_nodes, dtype=np.int32)
-    os.environ.setdefault("DGLBACKEND", "pytorch")
-    import dgl
-    import torch
-
     indptr, indices = _without_loops(graph)
-    edge_ids = torch.empty(0, dtype=torch.int64)
-    metis_graph = dgl.graph(
-        ("csc", (torch.from_numpy(indptr), torch.from_numpy(indices), edge_ids)), num_nodes=graph.num_nodes
-    )
-    node_kinds = torch.from_numpy(graph.nodes.train_mask.astype(np.int64))
-    with _without_chatter(), _in_scratch_folder():
-        part_id = dgl.metis_partition_assignment(
-            metis_graph, num_parts, balance_ntypes=node_kinds, balance_edges=True, mode="k-way"
-        )
-    return fill_empty_parts(part_id.numpy().astype(np.int32), num_parts)
+    part_id = partition_by_metis(indptr, indices, graph.nodes.train_mask.astype(np.int8), num_parts)
+    return fill_empty_parts(part_id, num_parts)
 
 
 def fill_empty_parts(part_id: np.ndarray, num_parts: int) -> np.ndarray:
@@ -128,39 +111,11 @@ def read_assignment(path: Path, num_nodes: int, num_parts: int) -> np.ndarray:
 
 
 def _without_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """(indptr, indices) as int64, edges from a node to itself left out."""
+    """(indptr, indices), edges from a node to itself left out."""
     targets = np.repeat(np.arange(graph.num_nodes, dtype=graph.indices.dtype), np.diff(graph.indptr))
     is_loop = graph.indices == targets
     if not is_loop.any():
-        return graph.indptr, graph.indices.astype(np.int64)
+        return graph.indptr, graph.indices
     num_loops = np.bincount(targets[is_loop], minlength=graph.num_nodes)
     indptr = graph.indptr - np.concatenate(([0], np.cumsum(num_loops)))
-    return indptr, graph.indices[~is_loop].astype(np.int64)
-
-
-@contextlib.contextmanager
-def _without_chatter() -> Iterator[None]:
-    """Drop what DGL prints on the way, from Python to stdout and from C++ to the file descriptor of stderr."""
-    stderr_copy = os.dup(2)
-    try:
-        with open(os.devnull, "w") as devnull, contextlib.redirect_stdout(io.StringIO()):
-            os.dup2(devnull.fileno(), 2)
-            yield
-    finally:
-        os.dup2(stderr_copy, 2)
-        os.close(stderr_copy)
-
-
-@contextlib.contextmanager
-def _in_scratch_folder() -> Iterator[None]:
-    """Work in a temporary folder: DGL has METIS page a large graph out to the working folder, under its pid."""
-    came_from = os.open(".", os.O_RDONLY)
-    try:
-        with tempfile.TemporaryDirectory(prefix="glpilot-metis-") as scratch:
-            os.chdir(scratch)
-            try:
-                yield
-            finally:
-                os.fchdir(came_from)
-    finally:
-        os.close(came_from)
+    return indptr, graph.indices[~is_loop]

@@ -1,0 +1,137 @@
+"""Start and end of MPI and Horovod, and the agreements that keep all ranks together.
+
+Everything of ours runs on a duplicate of MPI_COMM_WORLD; Horovod makes its own.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from typing import Iterator, Mapping
+
+# Read when Horovod starts. A short cycle keeps its operations quick, and its background thread, which enters MPI
+# every cycle, drives the progress that other ranks' one-sided reads of our rows depend on.
+os.environ.setdefault("HOROVOD_CYCLE_TIME", "0.5")
+os.environ.setdefault("DGLBACKEND", "pytorch")
+
+import horovod.torch as hvd  # noqa: E402
+from mpi4py import MPI  # noqa: E402
+
+from glpilot.data.errors import UserError  # noqa: E402
+
+# Set by the launcher, by its convention, for every process that it starts.
+WORLD_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
+FAULT_EXIT_CODE = 1
+
+
+class AgreedError(UserError):
+    """A user's mistake that every rank knows of, so that all can end in order."""
+
+
+class Communicator:
+    """The ranks of this run, and those of them on this host.
+
+    Attributes:
+        world: our duplicate of MPI_COMM_WORLD.
+        host: the ranks that share memory with this one.
+        host_of_rank: for each world rank, the lowest world rank on its host; equal numbers share a host.
+    """
+
+    def __init__(self) -> None:
+        """Collective: waits for all ranks of MPI_COMM_WORLD."""
+        check_thread_level(MPI.Query_thread())
+        check_world_size(MPI.COMM_WORLD.Get_size(), os.environ)
+        self.world: MPI.Intracomm = MPI.COMM_WORLD.Dup()
+        self.rank: int = self.world.Get_rank()
+        self.size: int = self.world.Get_size()
+        self.host: MPI.Intracomm = self.world.Split_type(MPI.COMM_TYPE_SHARED, key=self.rank)
+        leader = self.host.bcast(self.rank)
+        self.host_of_rank: list[int] = self.world.allgather(leader)
+        hvd.init()
+        if hvd.size() != self.size or hvd.rank() != self.rank:
+            raise UserError(
+                f"Horovod sees rank {hvd.rank()} of {hvd.size()}, MPI sees rank {self.rank} of {self.size}; "
+                "Horovod was built for another MPI: run jobs/setup.sh again"
+            )
+
+    @property
+    def num_hosts(self) -> int:
+        return len(set(self.host_of_rank))
+
+    def free(self) -> None:
+        """Collective. Ends Horovod and frees our communicators; windows must be freed before."""
+        hvd.shutdown()
+        self.host.Free()
+        self.world.Free()
+
+
+def check_thread_level(level: int) -> None:
+    """Raises UserError unless MPI lets several threads call it: Horovod's thread and ours do."""
+    if level < MPI.THREAD_MULTIPLE:
+        raise UserError(
+            f"MPI: expected thread level MPI_THREAD_MULTIPLE ({MPI.THREAD_MULTIPLE}), got {level}; "
+            "unset MPI4PY_RC_THREAD_LEVEL, or use an MPI built with thread support"
+        )
+
+
+def check_world_size(size: int, environment: Mapping[str, str]) -> None:
+    """Raises UserError if the launcher promised another number of ranks than MPI sees.
+
+    A program started by the mpirun of another MPI runs as many worlds of one rank, each doing the whole job.
+    """
+    for name in WORLD_SIZE_VARIABLES:
+        promised = environment.get(name, "")
+        if promised.isdigit():
+            if int(promised) != size:
+                raise UserError(
+                    f"MPI: the launcher promised {promised} ranks ({name}), but MPI sees {size}; start the program with "
+                    "the mpirun of the MPI it was built for (run: glpilot doctor), under Slurm with srun --mpi=pmi2"
+                )
+            return
+
+
+@contextlib.contextmanager
+def session() -> Iterator[Communicator]:
+    """A run's frame. Collective at both ends. One rank's error ends all ranks.
+
+    Mistakes that all ranks agree on leave in order: rank 0 raises UserError, the others exit with code 2. Anything
+    else, which the other ranks cannot know of, is reported with the rank's number and aborts MPI.
+    """
+    communicator = None
+    try:
+        communicator = Communicator()
+        yield communicator
+        communicator.free()
+    except AgreedError as error:
+        communicator.free()
+        if communicator.rank == 0:
+            raise
+        raise SystemExit(2) from error
+    except UserError as error:
+        rank = MPI.COMM_WORLD.Get_rank()
+        if MPI.COMM_WORLD.Get_size() == 1:
+            raise
+        print(f"glpilot: rank {rank}: {error}", file=sys.stderr, flush=True)
+        MPI.COMM_WORLD.Abort(2)
+    except Exception:
+        print(f"glpilot: rank {MPI.COMM_WORLD.Get_rank()} failed:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+        MPI.COMM_WORLD.Abort(FAULT_EXIT_CODE)
+
+
+@contextlib.contextmanager
+def agreement(comm: MPI.Intracomm) -> Iterator[None]:
+    """Collective at exit. Run local work that a user's mistake can break; then all ranks raise, or none.
+
+    Raises:
+        AgreedError: the mistake of the lowest rank that met one, on every rank.
+    """
+    mistake = None
+    try:
+        yield
+    except UserError as error:
+        mistake = str(error)
+    mistakes = [(rank, text) for rank, text in enumerate(comm.allgather(mistake)) if text is not None]
+    if mistakes:
+        rank, text = mistakes[0]
+        raise AgreedError(text if len(mistakes) == comm.Get_size() else f"{text} (rank {rank})")

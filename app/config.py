@@ -1,0 +1,196 @@
+"""The configuration: every key with its default, its limits and its meaning.
+
+The tables in README.md are made from these classes. A config comes from a preset, a YAML file and dotted
+flags, later ones winning, and is validated once; an error names the key, what was expected and what was given.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, List, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from glpilot.data.errors import UserError
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+
+class SamplerConfig(Section):
+    fanouts: List[int] = Field([10, 10], description="neighbours sampled per node and layer, input layer first; -1 takes all")
+    batch_size: int = Field(1000, ge=1, description="seed nodes per rank and step, at most")
+
+    @field_validator("fanouts")
+    @classmethod
+    def _check_fanouts(cls, fanouts: List[int]) -> List[int]:
+        if not fanouts or any(fanout != -1 and fanout < 1 for fanout in fanouts):
+            raise ValueError("expected one number per layer, each at least 1, or -1 for all neighbours")
+        return fanouts
+
+
+class ModelConfig(Section):
+    name: Literal["sage", "gat", "gcn"] = Field("sage", description="GraphSAGE (mean), GAT, or GCN")
+    inputs: Literal["auto", "embeddings", "features", "both"] = Field(
+        "auto", description="what enters the first layer; `auto` takes both where the graph has features"
+    )
+    hidden: int = Field(64, ge=1, description="width of the hidden layers (GAT: over all heads)")
+    layers: int = Field(2, ge=1, description="depth; as many as `sampler.fanouts`")
+    dropout: float = Field(0.5, ge=0, lt=1, description="on the input embeddings and on hidden layers")
+    heads: int = Field(4, ge=1, description="attention heads (GAT)")
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> "ModelConfig":
+        if self.name == "gat" and self.hidden % self.heads:
+            raise ValueError(f"expected hidden to be a multiple of heads, got hidden {self.hidden} and heads {self.heads}")
+        return self
+
+
+class EmbeddingConfig(Section):
+    dim: int = Field(64, ge=1, description="floats per row")
+    optimizer: Literal["sgd", "adagrad", "rowwise_adagrad", "adam"] = Field("adam", description="optimizer of the rows")
+    lr: float = Field(0.01, gt=0, description="learning rate of the rows")
+    init_scale: float = Field(
+        0.05, ge=0, description="rows start uniform in ±this, unless the graph was imported with `--embeddings`"
+    )
+    fetch: Literal["rma", "alltoall"] = Field(
+        "rma", description="how remote rows are read: one-sided MPI Get, or a two-sided exchange"
+    )
+
+
+class SyncConfig(Section):
+    cold: Literal["auto", "alltoall", "sparse_allreduce"] = Field(
+        "auto", description="how row gradients reach the rows' owners; `auto` takes what moves fewer bytes"
+    )
+
+
+class TrainConfig(Section):
+    epochs: int = Field(10, ge=0, description="passes over the training nodes")
+    lr: float = Field(0.003, gt=0, description="learning rate of the model (Adam)")
+    lr_schedule: Literal["constant", "warmup", "cosine"] = Field(
+        "constant", description="for both learning rates: constant, linear warm-up, or warm-up and then cosine to 0"
+    )
+    warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up (`warmup` and `cosine`)")
+    seed: int = Field(1, ge=0, lt=2**31, description="of initial values, order, sampling and dropout")
+    eval_epochs: int = Field(1, ge=0, description="validate every this many epochs; 0: only at the end")
+    eval_fanouts: Literal["full", "sampler"] = Field(
+        "full", description="evaluate on full neighbourhoods layer by layer, or on those that `sampler.fanouts` samples"
+    )
+    multilabel_decision: Literal["threshold", "known_count"] = Field(
+        "threshold",
+        description="several labels per node: predict those with probability over ½, or as many as the node has "
+        "(the protocol of DeepWalk and its successors)",
+    )
+    checkpoint_steps: int = Field(0, ge=0, description="checkpoint every this many steps; 0: after each epoch")
+    keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept")
+
+
+class RunConfig(Section):
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the model computes; `auto`: a GPU if there is one")
+    threads: int = Field(1, ge=1, description="torch, sampling and kernel threads per rank")
+    stop_after_steps: int = Field(
+        0, ge=0, description="end this start after so many steps with a checkpoint and exit code 75; 0: never"
+    )
+    progress: Literal["auto", "bar", "lines", "none"] = Field(
+        "auto", description="progress bar and a line per epoch; `auto`: a bar only on a terminal (mpirun hides terminals)"
+    )
+    tensorboard: bool = Field(False, description="also write metrics for TensorBoard into the run's folder")
+
+
+class Config(Section):
+    sampler: SamplerConfig = SamplerConfig()
+    model: ModelConfig = ModelConfig()
+    embedding: EmbeddingConfig = EmbeddingConfig()
+    sync: SyncConfig = SyncConfig()
+    train: TrainConfig = TrainConfig()
+    run: RunConfig = RunConfig()
+
+    @model_validator(mode="after")
+    def _check_depth(self) -> "Config":
+        if len(self.sampler.fanouts) != self.model.layers:
+            raise ValueError(
+                f"expected as many sampler.fanouts as model.layers, got {len(self.sampler.fanouts)} and {self.model.layers}"
+            )
+        return self
+
+
+# A preset holds what differs from the defaults.
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {"synchronous": {}}
+
+
+def keys() -> list[tuple[str, Any]]:
+    """All (dotted key, pydantic field) pairs, in the order of the classes."""
+    return [
+        (f"{section}.{name}", field)
+        for section, section_field in Config.model_fields.items()
+        for name, field in section_field.annotation.model_fields.items()
+    ]
+
+
+def load(preset: str, config_path: Path | None, flags: dict[str, str]) -> Config:
+    """The config of a preset, a YAML file and dotted flags (text as typed), later ones winning.
+
+    Raises:
+        UserError: an unknown key, or a value that does not fit; the key is named.
+    """
+    content: dict[str, Any] = {section: dict(values) for section, values in PRESETS[preset].items()}
+    if config_path is not None:
+        _merge(content, read_yaml(config_path), str(config_path))
+    for key, text in flags.items():
+        section, name = key.split(".")
+        content.setdefault(section, {})[name] = _parse_flag(key, text)
+    return validate(content)
+
+
+def validate(content: dict[str, Any]) -> Config:
+    """Build a Config from nested dictionaries; raises UserError with one line per wrong key."""
+    try:
+        return Config(**content)
+    except ValidationError as error:
+        raise UserError("; ".join(_describe(item) for item in error.errors())) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file; raises UserError if there is none."""
+    try:
+        content = yaml.safe_load(Path(path).read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--config {path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"--config {path}: not valid YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content or {}, dict):
+        raise UserError(f"--config {path}: expected sections with keys, got {type(content).__name__}")
+    return content or {}
+
+
+def dump(config: Config) -> str:
+    """The config as YAML, every key resolved."""
+    return yaml.safe_dump(config.model_dump(), sort_keys=False)
+
+
+def _merge(content: dict[str, Any], update: dict[str, Any], source: str) -> None:
+    for section, values in update.items():
+        if not isinstance(values, dict):
+            raise UserError(f"{source}: {section}: expected a section with keys, got {values!r}")
+        content.setdefault(section, {}).update(values)
+
+
+def _parse_flag(key: str, text: str) -> Any:
+    """A flag's text as YAML would read it; 10,5 is a list."""
+    if "," in text or key == "sampler.fanouts":
+        text = f"[{text.strip('[]')}]"
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise UserError(f"--{key}: cannot read {text!r}") from None
+
+
+def _describe(item: dict[str, Any]) -> str:
+    key = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return f"{key}: unknown key; `glpilot train --help` lists them all"
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "value_error" and item["loc"][-1:] != ("fanouts",):
+        return f"{key}: {message}" if key else message
+    return f"{key}: {message[0].lower()}{message[1:]}, got {item['input']!r}"

@@ -1,0 +1,147 @@
+"""Sparse optimizers: SGD, Adagrad, row-wise Adagrad and Adam on the rows that have a gradient.
+
+One call updates distinct rows once, in place, and counts the update in the record. On the CPU a fused kernel does
+it; on other devices the same formulas run as torch ops. State lies in one array beside the rows, one line a row.
+Adam corrects its bias by the row's own count, as DGL's SparseAdam does.
+"""
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+BETA1, BETA2 = 0.9, 0.999
+ADAM_EPS = 1e-8
+ADAGRAD_EPS = 1e-10
+
+# Columns of state per row: a function of the row's width.
+_STATE_WIDTH = {"sgd": lambda dim: 0, "adagrad": lambda dim: dim, "rowwise_adagrad": lambda dim: 1, "adam": lambda dim: 2 * dim}
+
+
+class SparseOptimizer:
+    """An optimizer of embedding rows by name: sgd, adagrad, rowwise_adagrad, adam."""
+
+    def __init__(self, name: str, dim: int):
+        self.name = name
+        self.state_width = _STATE_WIDTH[name](dim)
+
+    def allocate_state(self, num_rows: int) -> np.ndarray:
+        """State of rows that were never updated, float32 [num_rows, state_width]."""
+        return np.zeros((num_rows, self.state_width), np.float32)
+
+    def step(self, records: Tensor, state: Tensor, row_ids: Tensor, grads: Tensor, lr: float) -> None:
+        """Update rows in place. All tensors lie on one device.
+
+        Args:
+            records: float32 [num_rows, dim + 1], see records.py.
+            state: float32 [num_rows, state_width].
+            row_ids: int32 [num_touched], distinct.
+            grads: float32 [num_touched, dim], summed over everything that touched the row.
+        """
+        if records.device.type == "cpu":
+            kernel = _KERNELS[self.name]
+            kernel(records.numpy(), state.numpy(), row_ids.numpy(), grads.numpy(), lr)
+        else:
+            step_with_torch(self.name, records, state, row_ids, grads, lr)
+
+
+def step_with_torch(name: str, records: Tensor, state: Tensor, row_ids: Tensor, grads: Tensor, lr: float) -> None:
+    """The same update as the kernels', as torch ops for any device; arguments as for SparseOptimizer.step."""
+    ids = row_ids.long()
+    dim = grads.shape[1]
+    counts = records.view(torch.int32)[:, dim]
+    counts[ids] += 1
+    if name == "sgd":
+        delta = grads * lr
+    elif name == "adagrad":
+        total = state[ids] + grads * grads
+        state[ids] = total
+        delta = grads * lr / (total.sqrt() + ADAGRAD_EPS)
+    elif name == "rowwise_adagrad":
+        total = state[ids] + (grads * grads).mean(dim=1, keepdim=True)
+        state[ids] = total
+        delta = grads * (lr / (total.sqrt() + ADAGRAD_EPS))
+    else:
+        count = counts[ids].double().unsqueeze(1)
+        step_size = (lr / (1 - BETA1**count)).float()
+        scale = (1 / (1 - BETA2**count).sqrt()).float()
+        mean = state[ids, :dim] * BETA1 + grads * (1 - BETA1)
+        square = state[ids, dim:] * BETA2 + grads * grads * (1 - BETA2)
+        state[ids] = torch.cat([mean, square], dim=1)
+        delta = mean * step_size / (square.sqrt() * scale + ADAM_EPS)
+    records[ids, :dim] = records[ids, :dim] - delta
+
+
+_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_jit
+def _sgd(records, state, row_ids, grads, lr):
+    dim = grads.shape[1]
+    counts = records.view(np.int32)
+    lr = np.float32(lr)
+    for i in range(len(row_ids)):
+        row = row_ids[i]
+        counts[row, dim] += 1
+        for d in range(dim):
+            records[row, d] -= grads[i, d] * lr
+
+
+@_jit
+def _adagrad(records, state, row_ids, grads, lr):
+    dim = grads.shape[1]
+    counts = records.view(np.int32)
+    lr, eps = np.float32(lr), np.float32(ADAGRAD_EPS)
+    for i in range(len(row_ids)):
+        row = row_ids[i]
+        counts[row, dim] += 1
+        for d in range(dim):
+            grad = grads[i, d]
+            total = state[row, d] + grad * grad
+            state[row, d] = total
+            records[row, d] -= grad * lr / (np.sqrt(total) + eps)
+
+
+@_jit
+def _rowwise_adagrad(records, state, row_ids, grads, lr):
+    dim = grads.shape[1]
+    counts = records.view(np.int32)
+    for i in range(len(row_ids)):
+        row = row_ids[i]
+        counts[row, dim] += 1
+        square = np.float32(0)
+        for d in range(dim):
+            square += grads[i, d] * grads[i, d]
+        total = state[row, 0] + square / np.float32(dim)
+        state[row, 0] = total
+        step_size = np.float32(lr) / (np.sqrt(total) + np.float32(ADAGRAD_EPS))
+        for d in range(dim):
+            records[row, d] -= grads[i, d] * step_size
+
+
+@_jit
+def _adam(records, state, row_ids, grads, lr):
+    dim = grads.shape[1]
+    counts = records.view(np.int32)
+    beta1, beta2 = np.float32(BETA1), np.float32(BETA2)
+    rest1, rest2 = np.float32(1 - BETA1), np.float32(1 - BETA2)
+    eps = np.float32(ADAM_EPS)
+    for i in range(len(row_ids)):
+        row = row_ids[i]
+        count = counts[row, dim] + 1
+        counts[row, dim] = count
+        step_size = np.float32(lr / (1 - BETA1**count))
+        scale = np.float32(1 / math.sqrt(1 - BETA2**count))
+        for d in range(dim):
+            grad = grads[i, d]
+            mean = state[row, d] * beta1 + grad * rest1
+            square = state[row, dim + d] * beta2 + grad * grad * rest2
+            state[row, d] = mean
+            state[row, dim + d] = square
+            records[row, d] -= mean * step_size / (np.sqrt(square) * scale + eps)
+
+
+_KERNELS = {"sgd": _sgd, "adagrad": _adagrad, "rowwise_adagrad": _rowwise_adagrad, "adam": _adam}

@@ -1,0 +1,55 @@
+"""Where the rows of a batch live: a pure value, made once a step, used to fetch rows and to send gradients home."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Sequence
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class AccessPlan:
+    """The batch's input nodes in ascending order of nid, which groups them by the rank that owns them.
+
+    Attributes:
+        positions: int64 [num_inputs]: where the i-th smallest nid stands in the batch.
+        nids: [num_inputs] ascending, distinct.
+        bounds: int64 [num_ranks + 1]: rank r owns the sorted entries bounds[r] … bounds[r + 1] - 1.
+        offsets: int64 [num_ranks + 1]: rank r owns the nids offsets[r] … offsets[r + 1] - 1.
+    """
+
+    positions: np.ndarray
+    nids: np.ndarray
+    bounds: np.ndarray
+    offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.nids)
+
+    def count(self, rank: int) -> int:
+        """How many of the rows a rank owns."""
+        return int(self.bounds[rank + 1] - self.bounds[rank])
+
+    def positions_of(self, rank: int) -> np.ndarray:
+        """Positions in the batch of the rows that a rank owns, ascending by nid."""
+        return self.positions[self.bounds[rank] : self.bounds[rank + 1]]
+
+    def local_nids_of(self, rank: int) -> np.ndarray:
+        """Row numbers at their owner of the rows that a rank owns, int32, ascending."""
+        nids = self.nids[self.bounds[rank] : self.bounds[rank + 1]]
+        return (nids - self.offsets[rank]).astype(np.int32)
+
+
+def plan_access(input_nids: np.ndarray, offsets: Sequence[int]) -> AccessPlan:
+    """Sort a batch's distinct input nids and cut them at the ranks' ranges `offsets` [num_ranks + 1]."""
+    offsets = np.asarray(offsets, np.int64)
+    positions = np.argsort(input_nids)
+    nids = input_nids[positions]
+    bounds = np.searchsorted(nids, offsets)
+    return AccessPlan(positions, nids, bounds, offsets)
+
+
+def rank_offsets(part_offsets: Sequence[int], num_ranks: int) -> np.ndarray:
+    """The nid ranges of ranks that own consecutive parts, equally many each, int64 [num_ranks + 1]."""
+    num_parts = len(part_offsets) - 1
+    return np.asarray(part_offsets, np.int64)[:: num_parts // num_ranks]

@@ -1,0 +1,51 @@
+"""What all models share: layers applied block by block, dropout, and the loss."""
+from __future__ import annotations
+
+from typing import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class GNN(nn.Module):
+    """A stack of layers on sampled blocks; a subclass fills `self.layers` and knows its activation.
+
+    Attributes:
+        widths: output width of each layer, as the next layer takes it.
+    """
+
+    def __init__(self, dropout: float):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        self.widths: list[int] = []
+        self._dropout = nn.Dropout(dropout)
+
+    def forward(self, blocks: Sequence, x: Tensor) -> Tensor:
+        """Logits [num_seeds, num_classes] from inputs [num_inputs, width]."""
+        for index, block in enumerate(blocks):
+            x = self.layer(index, block, x)
+        return x
+
+    def layer(self, index: int, block, x: Tensor) -> Tensor:
+        """Apply one layer: [num_src_nodes, width in] to [num_dst_nodes, widths[index]]."""
+        x = self.convolve(index, block, self._dropout(x))
+        return x if index == len(self.layers) - 1 else self.activation(x)
+
+    def convolve(self, index: int, block, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    activation = staticmethod(F.relu)
+
+
+def loss_sum(logits: Tensor, labels: Tensor) -> Tensor:
+    """Sum over seeds of the loss: cross-entropy, or for several labels per node the mean over classes of the
+    binary cross-entropies.
+
+    Args:
+        logits: float32 [num_seeds, num_classes].
+        labels: int64 [num_seeds], or float32 [num_seeds, num_classes] of zeros and ones.
+    """
+    if labels.ndim == 2:
+        return F.binary_cross_entropy_with_logits(logits, labels, reduction="sum") / logits.shape[1]
+    return F.cross_entropy(logits, labels, reduction="sum")

@@ -35,6 +35,13 @@ def test_edges_mapped_back_are_those_of_the_graph(case):
     assert sorted(mapped_back) == sorted(edge_set(graph.indptr, graph.indices))
 
 
+@pytest.mark.parametrize("num_parts", [3, 2**16 + 2])
+def test_order_is_kept_in_a_large_part(num_parts):
+    part_id = np.random.default_rng(0).integers(0, 3, 2000)
+    relabelling = relabel(part_id, num_parts)
+    assert all((np.diff(relabelling.rows_of(p)) > 0).all() for p in range(3))
+
+
 def test_more_parts_than_16_bits_count():
     num_parts = 2**16 + 2
     part_id = np.array([num_parts - 1, 0, 2**16, 1])

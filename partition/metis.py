@@ -14,6 +14,8 @@ import tempfile
 
 import numpy as np
 
+from glpilot.data.errors import UserError
+
 # Of glibc: fill memory on allocation and release, and keep no cache of blocks that would skip the filling.
 _ALLOCATOR = "glibc.malloc.perturb=85:glibc.malloc.tcache_count=0"
 _ARGUMENTS = ("indptr", "indices", "node_kinds")
@@ -35,11 +37,18 @@ def partition_by_metis(
 
     Returns:
         int32 [num_nodes], the part of every node.
+
+    Raises:
+        UserError: the temporary files do not fit.
+        RuntimeError: METIS failed.
     """
     assert num_parts > 1
     with tempfile.TemporaryDirectory(prefix="glpilot-metis-") as folder:
-        for name, array in zip(_ARGUMENTS, (indptr, indices, node_kinds)):
-            np.save(f"{folder}/{name}.npy", array)
+        try:
+            for name, array in zip(_ARGUMENTS, (indptr, indices, node_kinds)):
+                np.save(f"{folder}/{name}.npy", array)
+        except OSError as error:
+            raise UserError(f"cannot write to {folder}: {error}; set TMPDIR to a folder with more room") from error
         tunables = filter(None, (os.environ.get("GLIBC_TUNABLES"), _ALLOCATOR))
         child = subprocess.run(
             [sys.executable, "-m", "glpilot.partition.metis", str(num_parts)],

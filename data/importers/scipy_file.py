@@ -1,0 +1,37 @@
+"""Adjacency matrices saved by scipy.sparse.save_npz."""
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+
+from ..errors import UserError
+from .csv_table import check_file, one_line
+from .node_ids import NodeIds
+from .source import Source
+
+
+def read_scipy(path: Path) -> Source:
+    """Read a square sparse matrix of any layout; the element [u, v] is the edge from u to v. Weights are ignored,
+    elements stored as zero are no edges.
+
+    Raises:
+        UserError: the file is no sparse matrix, or damaged, or the matrix is empty or not square.
+    """
+    from scipy import sparse
+
+    check_file(path)
+    try:
+        matrix = sparse.load_npz(path).tocoo()
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"{path}: not a sparse matrix of scipy.sparse.save_npz ({one_line(error)})") from error
+    num_nodes = matrix.shape[0]
+    if matrix.ndim != 2 or num_nodes != matrix.shape[1] or num_nodes == 0:
+        raise UserError(f"{path}: expected a square matrix, found shape {list(matrix.shape)}")
+    src, dst = matrix.row, matrix.col
+    if len(src) and (min(src.min(), dst.min()) < 0 or max(src.max(), dst.max()) >= num_nodes):
+        raise UserError(f"{path}: the matrix has elements outside its shape {list(matrix.shape)}; the file is damaged")
+    is_edge = matrix.data != 0
+    if not is_edge.all():
+        src, dst = src[is_edge], dst[is_edge]
+    return Source(NodeIds.consecutive(num_nodes, f"one of 0 … {num_nodes - 1}"), src, dst, str(path))

@@ -16,6 +16,7 @@ os.environ.setdefault("HOROVOD_CYCLE_TIME", "0.5")
 os.environ.setdefault("DGLBACKEND", "pytorch")
 
 import horovod.torch as hvd  # noqa: E402
+import torch  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
 from glpilot.data.errors import UserError  # noqa: E402
@@ -89,6 +90,12 @@ def check_world_size(size: int, environment: Mapping[str, str]) -> None:
                     "the mpirun of the MPI it was built for (run: glpilot doctor), under Slurm with srun --mpi=pmi2"
                 )
             return
+
+
+def set_num_threads(num_threads: int) -> None:
+    """Threads per rank of torch, and of DGL's sampling, which uses the same OpenMP runtime setting."""
+    os.environ["OMP_NUM_THREADS"] = str(num_threads)
+    torch.set_num_threads(num_threads)
 
 
 @contextlib.contextmanager

@@ -117,6 +117,7 @@ class Config(Section):
 
 # A preset holds what differs from the defaults.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {"synchronous": {}}
+DEFAULT_PRESET = "synchronous"
 
 
 def keys() -> list[tuple[str, Any]]:
@@ -128,13 +129,18 @@ def keys() -> list[tuple[str, Any]]:
     ]
 
 
-def load(preset: str, config_path: Path | None, flags: dict[str, str]) -> Config:
-    """The config of a preset, a YAML file and dotted flags (text as typed), later ones winning.
+def preset(name: str) -> dict[str, Any]:
+    """What a preset sets, by section."""
+    return {section: dict(values) for section, values in PRESETS[name].items()}
+
+
+def load(base: dict[str, Any], config_path: Path | None, flags: dict[str, str]) -> Config:
+    """The config of a preset (or an earlier run), a YAML file and dotted flags (text as typed), later ones winning.
 
     Raises:
         UserError: an unknown key, or a value that does not fit; the key is named.
     """
-    content: dict[str, Any] = {section: dict(values) for section, values in PRESETS[preset].items()}
+    content = base
     if config_path is not None:
         _merge(content, read_yaml(config_path), str(config_path))
     for key, text in flags.items():

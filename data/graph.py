@@ -60,6 +60,16 @@ class NodeData:
         )
 
 
+def concatenate_nodes(pieces: list[NodeData]) -> NodeData:
+    """The nodes of several pieces of the same graph, one after the other."""
+    def join(name: str) -> np.ndarray | None:
+        arrays = [getattr(piece, name) for piece in pieces]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    names = ("labels", "train_mask", "val_mask", "test_mask", "original_ids", "features", "embeddings")
+    return NodeData(class_names=pieces[0].class_names, **{name: join(name) for name in names})
+
+
 @dataclass(frozen=True)
 class Graph:
     """A graph by its in-edges (compressed sparse columns), with what is known of its nodes.

@@ -78,7 +78,7 @@ def create_file(path: Path, format_name: str, force: bool = True) -> Iterator[h5
 
 def create_dataset(file: h5py.Group, name: str, shape: tuple[int, ...], dtype) -> h5py.Dataset:
     """An empty dataset in chunks of whole rows, with a checksum (fletcher32) on each chunk."""
-    if 0 in shape:
+    if shape == () or 0 in shape:
         return file.create_dataset(name, shape=shape, dtype=dtype)
     itemsize = 16 if dtype == h5py.string_dtype() else np.dtype(dtype).itemsize
     row_bytes = max(1, int(np.prod(shape[1:], dtype=np.int64)) * itemsize)

@@ -36,3 +36,11 @@ GRAPH_HASH = "graph_hash"  # hex digest of structure, labels and masks
 PART_ID = "part_id"
 NUM_PARTS = "num_parts"
 START_NID = "start_nid"  # the part owns the nids START_NID … START_NID + num_nodes_local - 1
+
+# Checkpoints.
+ROWS = "rows"  # float32 [num_rows, dim]
+COUNTS = "update_counts"  # int32 [num_rows]
+STATE = "optimizer_state"  # float32 [num_rows, width that depends on the optimizer]
+PARAMETERS = "parameters"  # group: one dataset for each of the model's tensors
+OPTIMIZER = "optimizer"  # group: one group a parameter, by its number
+OUTPUTS = "outputs"  # float32 [num_nodes, num_classes]: the GNN's logits, in exported files

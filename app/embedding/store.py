@@ -8,6 +8,7 @@ Reads and writes never overlap: all ranks read, meet, owners write their own row
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Sequence
 
 import numpy as np
@@ -17,6 +18,22 @@ from glpilot.app.comm import Communicator
 from glpilot.app.embedding.plan import AccessPlan
 from glpilot.app.embedding.records import scatter_rows
 from glpilot.app.host_memory import HostArray
+
+
+@dataclass
+class Fetch:
+    """Rows on their way.
+
+    Attributes:
+        rows: float32 [num_inputs, dim] in the order of the batch; complete after `finish_fetch`.
+        counts: int32 [num_inputs]: the rows' update counts.
+        pending: for each owner on another host, its rank and the records it sends.
+    """
+
+    plan: AccessPlan
+    rows: np.ndarray
+    counts: np.ndarray
+    pending: list[tuple[int, np.ndarray]]
 
 
 class EmbeddingStore:
@@ -52,24 +69,34 @@ class EmbeddingStore:
         """Whether a rank's rows lie in this host's memory."""
         return rank in self._records_of_rank
 
-    def fetch(self, plan: AccessPlan) -> tuple[np.ndarray, np.ndarray]:
-        """Read the rows of a batch. Collective if the store was made with fetch="alltoall"; else waits for nobody.
-
-        Returns:
-            float32 [num_inputs, dim] rows and int32 [num_inputs] update counts, in the order of the batch.
-        """
-        x = np.empty((len(plan), self.dim), np.float32)
-        counts = np.empty(len(plan), np.int32)
-        if self._use_alltoall:
-            pending = self._exchange(plan)
-        else:
-            pending = self._start_get(plan)
+    def start_fetch(self, plan: AccessPlan) -> Fetch:
+        """Ask for the rows of a batch, and load those that lie on this host. Waits for nobody."""
+        fetch = Fetch(
+            plan=plan,
+            rows=np.empty((len(plan), self.dim), np.float32),
+            counts=np.empty(len(plan), np.int32),
+            pending=[] if self._use_alltoall else self._start_get(plan),
+        )
+        if not self._use_alltoall:
             for rank, records in self._records_of_rank.items():
-                scatter_rows(records, plan.local_nids_of(rank), plan.positions_of(rank), x, counts)
+                scatter_rows(records, plan.local_nids_of(rank), plan.positions_of(rank), fetch.rows, fetch.counts)
+        return fetch
+
+    def finish_fetch(self, fetch: Fetch) -> None:
+        """Complete `fetch.rows` and `fetch.counts`. Collective if the store was made with fetch="alltoall"."""
+        if self._use_alltoall:
+            fetch.pending = self._exchange(fetch.plan)
+        elif fetch.pending:
             self._window.Flush_all()
-        for rank, records in pending:
-            scatter_rows(records, np.arange(len(records), dtype=np.int32), plan.positions_of(rank), x, counts)
-        return x, counts
+        for rank, records in fetch.pending:
+            rows = np.arange(len(records), dtype=np.int32)
+            scatter_rows(records, rows, fetch.plan.positions_of(rank), fetch.rows, fetch.counts)
+
+    def fetch(self, plan: AccessPlan) -> Fetch:
+        """Start and finish a fetch. Collective if the store was made with fetch="alltoall"."""
+        fetch = self.start_fetch(plan)
+        self.finish_fetch(fetch)
+        return fetch
 
     def start_publishing(self) -> None:
         """Collective, does not wait: this rank has written its rows of this step."""

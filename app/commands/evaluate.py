@@ -1,0 +1,34 @@
+"""glpilot evaluate: measure a trained run on its validation and test nodes."""
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+SUMMARY = "evaluate a run's newest checkpoint on the validation and test nodes"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", metavar="run", type=Path, help="folder of the run")
+    parser.add_argument("--checkpoint", type=Path, help="a checkpoint's folder (default: the newest whole one)")
+    parser.add_argument("--parts", type=Path, help="where the parts lie now, if they were moved")
+    parser.add_argument("--fanouts", choices=("full", "sampler"), help="neighbourhoods (default: as the run was configured)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from glpilot.app import config as configuration
+    from glpilot.app.comm import session, set_num_threads
+    from glpilot.app.evaluate import evaluate
+    from glpilot.app.run_folder import open_run, read_config
+
+    content, parts = read_config(arguments.run_folder)
+    if arguments.fanouts:
+        content["train"]["eval_fanouts"] = arguments.fanouts
+    config = configuration.validate(content)
+    set_num_threads(config.run.threads)
+    with session() as communicator:
+        with open_run(communicator, config, arguments.run_folder, arguments.parts or parts, arguments.checkpoint) as opened:
+            metrics = evaluate(communicator, config, opened.dataset, opened.trainer, ("val", "test"))
+            if communicator.rank == 0:
+                print(json.dumps({"checkpoint": str(opened.checkpoint), "step": opened.position.step, **metrics}, indent=2))
+    return 0

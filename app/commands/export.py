@@ -1,0 +1,49 @@
+"""glpilot export: write a trained run's embeddings with the users' own node ids."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+SUMMARY = "write a run's embeddings with your own node ids, as .h5, .npy or .csv"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", metavar="run", type=Path, help="folder of the run")
+    parser.add_argument(
+        "output", type=Path,
+        help="file to write: .h5 (ids inside), .csv (a line per node, id first), or .npy (ids in a file NAME.ids.txt beside it)",
+    )
+    parser.add_argument("--what", choices=("embeddings", "outputs"), default="embeddings",
+                        help="the learnable rows, or the GNN's logits on full neighbourhoods (default: embeddings)")
+    parser.add_argument("--checkpoint", type=Path, help="a checkpoint's folder (default: the newest whole one)")
+    parser.add_argument("--parts", type=Path, help="where the parts lie now, if they were moved")
+    parser.add_argument("--force", action="store_true", help="replace the output if it exists")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from glpilot.app import config as configuration
+    from glpilot.app.comm import AgreedError, session, set_num_threads
+    from glpilot.app.embedding.records import rows_of
+    from glpilot.app.export import check_output, write_rows
+    from glpilot.app.inference import infer
+    from glpilot.app.run_folder import open_run, read_config
+
+    content, parts = read_config(arguments.run_folder)
+    config = configuration.validate(content)
+    check_output(arguments.output, arguments.force)
+    set_num_threads(config.run.threads)
+    with session() as communicator:
+        with open_run(communicator, config, arguments.run_folder, arguments.parts or parts, arguments.checkpoint) as opened:
+            nodes, inputs = opened.dataset.nodes, opened.trainer.inputs
+            if arguments.what == "outputs":
+                wanted = nodes.train_mask | True
+                rows = infer(communicator, opened.dataset, opened.trainer.model, inputs, wanted, config.embedding.fetch)
+            elif inputs.embeddings is None:
+                raise AgreedError(f"{arguments.run_folder}: was trained on features alone and has no embeddings; use --what outputs")
+            else:
+                rows = rows_of(inputs.embeddings.records)
+            write_rows(communicator, opened.dataset, rows, arguments.what, arguments.output)
+            if communicator.rank == 0:
+                print(f"{arguments.output}: {opened.dataset.book.num_nodes} × {rows.shape[1]} {arguments.what}, "
+                      f"from {opened.checkpoint}")
+    return 0

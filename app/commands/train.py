@@ -1,0 +1,54 @@
+"""glpilot train: train on the ranks that mpirun or horovodrun started."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from glpilot.app import config as configuration
+
+SUMMARY = "train embeddings and a GNN on partitioned data"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("parts", type=Path, help="folder that glpilot partition wrote")
+    parser.add_argument("--run", type=Path, required=True, dest="run_folder", help="folder of this run, such as runs/a")
+    parser.add_argument("--config", type=Path, help="YAML file with sections and keys as below")
+    parser.add_argument("--preset", choices=list(configuration.PRESETS), help="what the config starts from")
+    parser.add_argument(
+        "--resume", default="none", metavar="auto|none|PATH",
+        help="auto: go on from the newest whole checkpoint, if there is one; or a checkpoint's folder (default: none)",
+    )
+    group = parser.add_argument_group("config keys")
+    for key, field in configuration.keys():
+        default = ",".join(map(str, field.default)) if isinstance(field.default, list) else field.default
+        # argparse expands % signs in help.
+        description = f"{field.description} (default: {default})".replace("%", "%%")
+        group.add_argument(f"--{key}", dest=key, metavar="VALUE", help=description)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    flags = {key: getattr(arguments, key) for key, _ in configuration.keys() if getattr(arguments, key) is not None}
+    config = resolve(arguments, flags)
+
+    from glpilot.app.comm import session, set_num_threads
+    from glpilot.app.train import train
+
+    set_num_threads(config.run.threads)
+    with session() as communicator:
+        return train(communicator, config, arguments.parts, arguments.run_folder, arguments.resume)
+
+
+def resolve(arguments: argparse.Namespace, flags: dict[str, str]) -> configuration.Config:
+    """The config of the command line. A resumed run starts from its own config.yaml instead of a preset.
+
+    Raises:
+        UserError: a key or value is wrong.
+    """
+    own_config = arguments.run_folder / "config.yaml"
+    if arguments.resume == "none" or arguments.preset is not None or not own_config.is_file():
+        base = configuration.preset(arguments.preset or configuration.DEFAULT_PRESET)
+    else:
+        from glpilot.app.run_folder import read_config
+
+        base, _ = read_config(arguments.run_folder)
+    return configuration.load(base, arguments.config, flags)

@@ -1,0 +1,81 @@
+"""A run's folder: where its config, metrics, checkpoints and summary lie."""
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator
+
+import yaml
+
+from glpilot.app import checkpoint
+from glpilot.app import config as configuration
+from glpilot.app.checkpoint import Position
+from glpilot.app.comm import Communicator, agreement
+from glpilot.app.config import Config
+from glpilot.app.dataset import Dataset, load_dataset
+from glpilot.app.trainer import Trainer
+from glpilot.data.errors import UserError
+from glpilot.data.hdf5 import replace_atomically
+
+PARTS_KEY = "parts"
+
+
+def write_config(run: Path, config: Config, parts: Path) -> None:
+    """Write runs/NAME/config.yaml: every key resolved, and the parts that the run trains on."""
+    with replace_atomically(Path(run) / "config.yaml") as temporary:
+        header = yaml.safe_dump({PARTS_KEY: str(Path(parts).resolve())})
+        temporary.write_text(header + configuration.dump(config))
+
+
+def read_config(run: Path) -> tuple[dict, Path]:
+    """The sections of a run's config.yaml, and its parts.
+
+    Raises:
+        UserError: there is no run in this folder.
+    """
+    path = Path(run) / "config.yaml"
+    if not path.is_file():
+        raise UserError(f"{run}: expected a run's folder with config.yaml; train one with: glpilot train PARTS --run {run}")
+    content = configuration.read_yaml(path)
+    if PARTS_KEY not in content:
+        raise UserError(f"{path}: the key '{PARTS_KEY}' is missing; write the path of the parts there")
+    return content, Path(content.pop(PARTS_KEY))
+
+
+@dataclass
+class OpenedRun:
+    """A run with its newest checkpoint in memory."""
+
+    dataset: Dataset
+    trainer: Trainer
+    position: Position
+    checkpoint: Path
+
+
+@contextlib.contextmanager
+def open_run(
+    communicator: Communicator, config: Config, run: Path, parts: Path, folder: Path | None
+) -> Iterator[OpenedRun]:
+    """Collective: load a run's parts and a checkpoint (`folder`, or the newest whole one), on any number of ranks.
+
+    Raises:
+        AgreedError: there is no whole checkpoint, or it does not fit the parts.
+    """
+    with agreement(communicator.world):
+        if communicator.rank == 0:
+            if folder is None:
+                folder, rejected = checkpoint.newest(run)
+            else:
+                checkpoint.verify(folder)
+                rejected = []
+            if folder is None:
+                reason = f" ({'; '.join(rejected)})" if rejected else ""
+                raise UserError(f"{run}: expected a whole checkpoint, found none{reason}; train the run first")
+    folder = communicator.world.bcast(folder)
+    dataset = load_dataset(communicator, parts)
+    trainer = Trainer(communicator, config, dataset)
+    position = checkpoint.load(communicator, config, dataset, trainer, folder)
+    yield OpenedRun(dataset, trainer, position, folder)
+    trainer.free()
+    dataset.free()

@@ -1,0 +1,201 @@
+"""A training run: load, resume, train epoch by epoch, evaluate, sum up."""
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from glpilot.app import checkpoint
+from glpilot.app.checkpoint import Position
+from glpilot.app.comm import AgreedError, Communicator, agreement
+from glpilot.app.config import Config
+from glpilot.app.dataset import Dataset, load_dataset
+from glpilot.app.evaluate import evaluate
+from glpilot.app.metrics import MetricsWriter, Progress
+from glpilot.app.run_folder import write_config
+from glpilot.app.sampler import SeedSchedule
+from glpilot.app.summary import format_table, summarise, write_summary
+from glpilot.app.trainer import Trainer, scale_lr
+
+PREEMPTED_EXIT_CODE = 75
+
+
+def train(communicator: Communicator, config: Config, parts: Path, run: Path, resume: str) -> int:
+    """Collective: the whole of `glpilot train`; returns the exit code.
+
+    Args:
+        resume: "auto" for the newest whole checkpoint if there is one, "none", or a checkpoint's folder.
+
+    Raises:
+        AgreedError: the parts, the config or the checkpoint do not fit.
+    """
+    dataset = load_dataset(communicator, parts)
+    schedule = _make_schedule(communicator, config, dataset)
+    trainer = Trainer(communicator, config, dataset)
+    progress = Progress(config.run.progress if communicator.rank == 0 else "none")
+    position = _resume(communicator, config, dataset, trainer, run, resume, progress)
+    position = position.on_steps_per_epoch(schedule.steps_per_epoch)
+    writer = None
+    with agreement(communicator.world):
+        if communicator.rank == 0:
+            run.mkdir(parents=True, exist_ok=True)
+            write_config(run, config, parts)
+            writer = MetricsWriter(run, position.metrics_bytes, config.run.tensorboard)
+    loop = TrainingLoop(communicator, config, dataset, trainer, schedule, position, run, writer, progress)
+    exit_code = loop.run_epochs()
+    if exit_code == 0:
+        metrics = evaluate(communicator, config, dataset, trainer, ("val", "test"))
+        summary = summarise(
+            communicator, dataset, trainer, position.epoch_seconds, schedule.steps_per_epoch, metrics
+        )
+        with agreement(communicator.world):
+            if communicator.rank == 0:
+                writer.write({"step": position.step, "epoch": position.epoch, **metrics})
+                write_summary(run, summary)
+                progress.say(format_table(summary))
+    if writer is not None:
+        writer.flush()
+        writer.close()
+    trainer.free()
+    dataset.free()
+    return exit_code
+
+
+class TrainingLoop:
+    """Steps and epochs from a position to the end of training, with checkpoints on the way."""
+
+    def __init__(
+        self, communicator: Communicator, config: Config, dataset: Dataset, trainer: Trainer, schedule: SeedSchedule,
+        position: Position, run: Path, writer: MetricsWriter | None, progress: Progress,
+    ):
+        """`writer` is that of rank 0, None on the others."""
+        self._communicator = communicator
+        self._config = config
+        self._dataset = dataset
+        self._trainer = trainer
+        self._schedule = schedule
+        self._position = position
+        self._run = run
+        self._writer = writer
+        self._progress = progress
+        self._num_steps_now = 0
+        self._saved_step = position.step
+
+    def run_epochs(self) -> int:
+        """Collective: returns 0 when all epochs are done, or the exit code of a stop on request."""
+        while self._position.epoch < self._config.train.epochs:
+            if not self._run_epoch():
+                self._save()
+                return PREEMPTED_EXIT_CODE
+            self._end_epoch()
+        return 0
+
+    def _run_epoch(self) -> bool:
+        """Collective: the steps that are left of an epoch; returns whether it was finished."""
+        config, position, trainer = self._config, self._position, self._trainer
+        num_steps = self._schedule.steps_per_epoch
+        self._progress.start_epoch(position.epoch + 1, config.train.epochs, position.step_in_epoch, num_steps)
+        start = time.perf_counter() - position.partial_epoch_seconds
+        trainer.clock.start()
+        while position.step_in_epoch < num_steps:
+            step = position.step_in_epoch
+            batch = trainer.sample(self._schedule.seeds(position.epoch, step), position.epoch, step)
+            trainer.finish_step()  # of the step before: its owners wrote while we sampled
+            lr_scale = scale_lr(
+                config.train.lr_schedule, position.epoch * num_steps + step, config.train.warmup_steps,
+                config.train.epochs * num_steps,
+            )
+            loss = trainer.step(batch, self._schedule.num_seeds_global(step), lr_scale)
+            self._num_steps_now += 1
+            self._advance(loss, time.perf_counter() - start)
+            if self._num_steps_now == config.run.stop_after_steps:
+                return False
+            if config.train.checkpoint_steps and position.step % config.train.checkpoint_steps == 0:
+                self._save()
+                trainer.clock.start()
+        return True
+
+    def _advance(self, loss: float, epoch_seconds: float) -> None:
+        position = self._position
+        position.step += 1
+        position.step_in_epoch += 1
+        position.epoch_loss_sum += loss
+        position.partial_epoch_seconds = epoch_seconds
+        if self._writer is not None:
+            self._writer.write({"step": position.step, "epoch": position.epoch + 1, "loss": loss})
+            self._progress.advance(loss)
+
+    def _end_epoch(self) -> None:
+        """Collective: validate, report and, unless steps count, checkpoint."""
+        config, position = self._config, self._position
+        record = {
+            "step": position.step,
+            "epoch": position.epoch + 1,
+            "epoch_loss": position.epoch_loss_sum / self._schedule.steps_per_epoch,
+            "epoch_seconds": position.partial_epoch_seconds,
+        }
+        position.epoch += 1
+        position.step_in_epoch = 0
+        position.epoch_loss_sum = position.partial_epoch_seconds = 0.0
+        position.epoch_seconds.append(record["epoch_seconds"])
+        is_last = position.epoch == config.train.epochs
+        if config.train.eval_epochs and position.epoch % config.train.eval_epochs == 0 and not is_last:
+            self._trainer.finish_step()
+            record.update(evaluate(self._communicator, config, self._dataset, self._trainer, ("val",)))
+        if self._writer is not None:
+            self._writer.write(record)
+            self._progress.end_epoch(_describe_epoch(record))
+        if is_last or not config.train.checkpoint_steps:
+            self._save()
+
+    def _save(self) -> None:
+        """Collective: a checkpoint of this position, unless there is one already."""
+        if self._saved_step == self._position.step:
+            return
+        self._trainer.finish_step()
+        if self._writer is not None:
+            self._position.metrics_bytes = self._writer.flush()
+        checkpoint.save(
+            self._communicator, self._config, self._dataset, self._trainer, self._position, self._run
+        )
+        self._saved_step = self._position.step
+
+
+def _make_schedule(communicator: Communicator, config: Config, dataset: Dataset) -> SeedSchedule:
+    train_nids = dataset.nids_of(dataset.nodes.train_mask)
+    num_seeds_by_rank = communicator.world.allgather(len(train_nids))
+    if not sum(num_seeds_by_rank):
+        raise AgreedError(f"{dataset.folder}: no node is in the training split; import the graph with --labels and --split")
+    return SeedSchedule(
+        train_nids, num_seeds_by_rank, config.sampler.batch_size, config.train.seed, communicator.rank
+    )
+
+
+def _resume(
+    communicator: Communicator, config: Config, dataset: Dataset, trainer: Trainer, run: Path, resume: str,
+    progress: Progress,
+) -> Position:
+    """Collective: load the checkpoint that `resume` names, or start afresh."""
+    folder = None
+    with agreement(communicator.world):
+        if communicator.rank == 0:
+            if resume == "auto":
+                folder, rejected = checkpoint.newest(run)
+                for line in rejected:
+                    progress.say(f"rejected {line}")
+            elif resume != "none":
+                folder = Path(resume)
+                checkpoint.verify(folder)
+            elif checkpoint.list_checkpoints(run / "checkpoints"):
+                raise AgreedError(f"--run {run}: holds checkpoints already; go on with --resume auto, or choose another name")
+    folder = communicator.world.bcast(folder)
+    if folder is None:
+        return Position()
+    position = checkpoint.load(communicator, config, dataset, trainer, folder)
+    progress.say(f"resumed from {folder}: {position.epoch} epochs and {position.step_in_epoch} steps done")
+    return position
+
+
+def _describe_epoch(record: dict) -> str:
+    parts = [f"epoch {record['epoch']}", f"loss {record['epoch_loss']:.4f}", f"{record['epoch_seconds']:.2f} s"]
+    parts += [f"{name.replace('_', ' ')} {value:.4f}" for name, value in record.items() if name.startswith("val_")]
+    return "  ".join(parts)

@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="share of edges within a class; default: 0.8")
     parser.add_argument("--locality", type=float, default=0.7, metavar="P",
                         help="share of those that stay within a community; default: 0.7")
-    parser.add_argument("--communities", type=int, metavar="K", help="default: one of every 250 nodes")
+    parser.add_argument("--communities", type=int, metavar="K", help="default: one of every 400 nodes")
     parser.add_argument("--zipf", type=float, default=0.7, metavar="S",
                         help="exponent of the degrees: the node of rank r is drawn in proportion to r**-S; default: 0.7")
     parser.add_argument("--split", default="0.6,0.2,0.2", metavar="T,V,T",

@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import Any, List, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from glpilot.data.errors import UserError
 
 
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth_for_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and cls.model_fields[info.field_name].annotation in (int, float):
+            raise ValueError(f"expected a number, got {value}")
+        return value
 
 
 class SamplerConfig(Section):
@@ -140,7 +147,8 @@ def load(base: dict[str, Any], config_path: Path | None, flags: dict[str, str]) 
     Raises:
         UserError: an unknown key, or a value that does not fit; the key is named.
     """
-    content = base
+    content: dict[str, Any] = {}
+    _merge(content, base, "config.yaml")  # an earlier run's may have been edited
     if config_path is not None:
         _merge(content, read_yaml(config_path), str(config_path))
     for key, text in flags.items():
@@ -152,7 +160,7 @@ def load(base: dict[str, Any], config_path: Path | None, flags: dict[str, str]) 
 def validate(content: dict[str, Any]) -> Config:
     """Build a Config from nested dictionaries; raises UserError with one line per wrong key."""
     try:
-        return Config(**content)
+        return Config.model_validate(content)
     except ValidationError as error:
         raise UserError("; ".join(_describe(item) for item in error.errors())) from None
 
@@ -165,9 +173,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise UserError(f"--config {path}: cannot be read ({error})") from None
     except yaml.YAMLError as error:
         raise UserError(f"--config {path}: not valid YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(content or {}, dict):
+    if content is None:  # an empty file
+        return {}
+    if not isinstance(content, dict):
         raise UserError(f"--config {path}: expected sections with keys, got {type(content).__name__}")
-    return content or {}
+    return content
 
 
 def dump(config: Config) -> str:

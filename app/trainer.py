@@ -18,6 +18,7 @@ from glpilot.app.inputs import NodeInputs
 from glpilot.app.models import build_model
 from glpilot.app.models.gnn import loss_sum
 from glpilot.app.sampler import Batch, NeighborSampler
+from glpilot.data.errors import UserError
 
 
 class Trainer:
@@ -139,9 +140,15 @@ class Trainer:
 
 
 def choose_device(setting: str, host_rank: int) -> torch.device:
-    """The device of a rank: the ranks of a host take its GPUs in turn."""
+    """The device of a rank: the ranks of a host take its GPUs in turn.
+
+    Raises:
+        UserError: a GPU is wanted where there is none.
+    """
     if setting == "cpu" or (setting == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise UserError("run.device: expected a GPU for cuda, found none that torch can use; set cpu or auto")
     return torch.device("cuda", host_rank % torch.cuda.device_count())
 
 

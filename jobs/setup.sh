@@ -86,7 +86,7 @@ find_mpi() {
     case $mpi in
         wheel) mpi_name="MPICH from PyPI" ;;
         system)
-            found=$("$python" "$checkout/jobs/system_mpi.py") || fail "no usable system MPI"
+            found=$("$python" "$checkout/jobs/system_mpi.py") || exit 1 # it has said why
             { read -r mpi_name && read -r libmpi_name && read -r libmpi; } <<<"$found"
             ;;
         *) fail "GLPILOT_MPI=$mpi: expected wheel or system" ;;
@@ -125,7 +125,16 @@ gpu_operations=$HOROVOD_GPU_OPERATIONS"
 link_system_mpi() {
     [ "$mpi" = system ] || return 0
     ln -sfn "$libmpi" "$venv/lib/$libmpi_name"
-    ln -sfn "$libmpi" "$venv/lib/libmpi.so"
+    case $libmpi_name in
+        libmpi.so*) ln -sfn "$libmpi_name" "$venv/lib/libmpi.so" ;;
+        *)
+            # Debian's MPICH is called libmpich.so.12, and mpi4py's wheel asks for libmpi.so.12, of the same ABI:
+            # an empty library of that name which depends on the real one
+            mpicc -shared -o "$venv/lib/libforward_mpi.so" -Wl,-soname,libmpi.so.12 -x c /dev/null -x none \
+                -Wl,--no-as-needed "$libmpi" -Wl,-rpath,"$(dirname "$libmpi")"
+            ln -sfn libforward_mpi.so "$venv/lib/libmpi.so"
+            ;;
+    esac
 }
 
 install_stack() {

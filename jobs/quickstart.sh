@@ -26,16 +26,22 @@ glpilot partition "$folder/graph.h5" --parts "$num_ranks" --force "$folder/parts
 
 step "3. training on $num_ranks ranks"
 rm -rf "$folder/run"
-run_ranks "$num_ranks" glpilot train "$folder/parts" --run "$folder/run" --train.epochs 3
+# mpirun hides the terminal from the ranks, so whether there is one for a progress bar is seen here
+progress=lines
+if [ -t 2 ]; then progress=bar; fi
+run_ranks "$num_ranks" glpilot train "$folder/parts" --run "$folder/run" --train.epochs 5 --run.progress "$progress"
 
 step "4. evaluation on $num_ranks ranks"
 run_ranks "$num_ranks" glpilot evaluate "$folder/run"
 
+shown=${folder#"$checkout"/}
 cat <<NEXT
 
-The run lies in $folder/run: summary.json, metrics.jsonl, and checkpoints/.
-Next, after \`source $checkout/.venv/bin/activate\`:
-  glpilot report $folder/run
-  bash jobs/mpi.sh $num_ranks glpilot export $folder/run $folder/embeddings.h5
-  glpilot import --help        to start from your own edge list
+The run lies in $folder/run: summary.json, metrics.jsonl, config.yaml, checkpoints/.
+Next, after: cd '$checkout' && source .venv/bin/activate
+  glpilot train --help      every setting; another run:
+                            bash jobs/mpi.sh 2 glpilot train '$shown/parts' --run '$shown/gat' --model.name gat
+  glpilot export '$shown/run' '$shown/embeddings.h5'
+  glpilot import --help     to start from your own edge list
+  glpilot doctor            to see this machine as GLPilot does
 NEXT

@@ -69,7 +69,8 @@ def replace_atomically(path: Path, force: bool = True) -> Iterator[Path]:
 def create_file(path: Path, format_name: str, force: bool = True) -> Iterator[h5py.File]:
     """Yield a new HDF5 file of the given format, which appears at `path` only when it is complete."""
     with replace_atomically(path, force) as temporary:
-        with h5py.File(temporary, "w") as file:
+        # From version 1.10 on HDF5 has checksums on its metadata too, such as on where the chunks lie.
+        with h5py.File(temporary, "w", libver=("v110", "v110")) as file:
             file.attrs[schema.FORMAT] = format_name
             file.attrs[schema.FORMAT_VERSION] = schema.VERSIONS[format_name]
             file.attrs[schema.PROGRAM] = f"glpilot {version('glpilot')}"

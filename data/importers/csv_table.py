@@ -72,7 +72,7 @@ class CsvTable:
             if any(not isinstance(value, str) or not value.strip() for value in array):
                 line, _ = self.first_line(column, lambda value: not value)
                 name = self.header[column].strip() if self.header else f"column {column + 1}"
-                raise UserError(f"{self.path}, line {line}: no value for '{name}'")
+                raise UserError(f"{self.path}, line {line}: no value for {name!r}")
         return [np.array([value.strip() for value in array], dtype=object) for array in arrays]
 
     def read_floats(self) -> np.ndarray:

@@ -93,7 +93,7 @@ def check_world_size(size: int, environment: Mapping[str, str]) -> None:
 
 
 def set_num_threads(num_threads: int) -> None:
-    """Threads per rank of torch, and of DGL's sampling, which uses the same OpenMP runtime setting."""
+    """Threads per rank of torch, and of DGL's operations in the models, which share its OpenMP runtime."""
     os.environ["OMP_NUM_THREADS"] = str(num_threads)
     torch.set_num_threads(num_threads)
 

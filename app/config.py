@@ -95,7 +95,7 @@ class TrainConfig(Section):
 
 class RunConfig(Section):
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the model computes; `auto`: a GPU if there is one")
-    threads: int = Field(1, ge=1, description="torch, sampling and kernel threads per rank")
+    threads: int = Field(1, ge=1, description="torch threads per rank; sampling takes one, so that it is reproducible")
     stop_after_steps: int = Field(
         0, ge=0, description="end this start after so many steps with a checkpoint and exit code 75; 0: never"
     )

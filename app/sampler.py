@@ -4,8 +4,9 @@ Everything random is a pure function of (seed, epoch, step, rank), so a resumed 
 """
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Iterator, Sequence
 
 import dgl
 import numpy as np
@@ -76,11 +77,23 @@ class NeighborSampler:
 
     def sample(self, seeds: np.ndarray, key: Sequence[int]) -> Batch:
         """Sample the neighbourhoods of distinct `seeds`; equal keys give equal samples."""
-        dgl.seed(int(np.random.SeedSequence(key).generate_state(1)[0] >> 1))
         seeds = seeds.astype(self._topology.indptr.dtype, copy=False)
-        input_nids, _, blocks = self._sampler.sample_blocks(self._topology.graph, torch.from_numpy(seeds))
+        with _one_thread():
+            dgl.seed(int(np.random.SeedSequence(key).generate_state(1)[0] >> 1))
+            input_nids, _, blocks = self._sampler.sample_blocks(self._topology.graph, torch.from_numpy(seeds))
         for block in blocks:
             degrees = self._topology.in_degrees(block.srcdata[dgl.NID].numpy()).astype(np.float32)
             block.srcdata["degree"] = torch.from_numpy(degrees)
             block.dstdata["degree"] = block.srcdata["degree"][: block.num_dst_nodes()]
         return Batch(seeds, input_nids.numpy(), blocks)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """With more threads, which of DGL's generators draws for a node, and the order of inputs, vary from call to call."""
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # of the OpenMP runtime that DGL shares
+    try:
+        yield
+    finally:
+        torch.set_num_threads(num_threads)

@@ -22,5 +22,7 @@ class GAT(GNN):
             self.layers.append(conv)
 
     def convolve(self, index: int, block, x: Tensor) -> Tensor:
+        if block.num_dst_nodes() == 0:  # DGL cannot reshape the residual of nothing
+            return self.layers[index].fc(x)[:, : self.widths[index]]
         out = self.layers[index](block, x)
         return out.mean(dim=1) if index == len(self.layers) - 1 else out.flatten(1)

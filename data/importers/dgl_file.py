@@ -8,14 +8,14 @@ import numpy as np
 
 from ..errors import UserError
 from .arrays import check_rows
-from .csv_table import check_file, one_line
+from .csv_table import check_file
 from .labels import labels_of_array
 from .masks import MASK_NAMES, split_of_masks
 from .node_ids import NodeIds
-from .source import Source
+from .source import Source, check_ends
 
 # The first bytes of a DGL graph file; given others, DGL may believe a size and ask for all of the memory.
-DGL_MAGIC = (0xDD2E60F0F6B4A127).to_bytes(8, "little")
+DGL_MAGIC = (0xDD2E4FF046B4A13F).to_bytes(8, "little")
 LABEL_NAMES = ("label", "labels")
 FEATURE_NAMES = ("feat", "feature", "features")
 
@@ -39,7 +39,7 @@ def read_dgl(path: Path) -> Source:
     try:
         graphs, _ = dgl.load_graphs(str(path))
     except (dgl.DGLError, OSError, ValueError, MemoryError) as error:
-        raise UserError(f"{path}: DGL cannot read the file ({one_line(error)}); is it whole?") from error
+        raise UserError(f"{path}: DGL cannot read the file; it is truncated or damaged") from error
     if len(graphs) != 1:
         raise UserError(f"{path}: expected one graph, found {len(graphs)}")
     graph = graphs[0]
@@ -52,6 +52,7 @@ def read_dgl(path: Path) -> Source:
     if num_nodes == 0:
         raise UserError(f"{path}: the graph has no nodes")
     src, dst = (ends.numpy() for ends in graph.edges())
+    check_ends(src, dst, num_nodes, str(path))
     data = {name: tensor.numpy() for name, tensor in graph.ndata.items()}
     label_name = next((name for name in LABEL_NAMES if name in data), None)
     feature_name = next((name for name in FEATURE_NAMES if name in data), None)

@@ -19,7 +19,7 @@ from .csv_table import open_bare_table
 from .labels import Labels, labels_of_array
 from .masks import split_of_nodes
 from .node_ids import NodeIds
-from .source import Source
+from .source import Source, check_ends
 
 
 def read_ogb(name: str, root: Path) -> Source:
@@ -34,8 +34,7 @@ def read_ogb(name: str, root: Path) -> Source:
         raise UserError(f"{folder}: only homogeneous graphs are supported, {name} has several types of nodes or edges")
     read = _read_binary if (raw / "data.npz").exists() else _read_csv
     num_nodes, edges, features, labels = read(raw)
-    if edges.size and not 0 <= edges.min() <= edges.max() < num_nodes:
-        raise UserError(f"{raw}: an edge ends outside of the {num_nodes} nodes")
+    check_ends(edges[0], edges[1], num_nodes, str(raw))
     return Source(
         node_ids=NodeIds.consecutive(num_nodes, f"one of 0 … {num_nodes - 1}"),
         src=edges[0],

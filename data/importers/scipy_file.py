@@ -8,7 +8,7 @@ from pathlib import Path
 from ..errors import UserError
 from .csv_table import check_file, one_line
 from .node_ids import NodeIds
-from .source import Source
+from .source import Source, check_ends
 
 
 def read_scipy(path: Path) -> Source:
@@ -29,8 +29,7 @@ def read_scipy(path: Path) -> Source:
     if matrix.ndim != 2 or num_nodes != matrix.shape[1] or num_nodes == 0:
         raise UserError(f"{path}: expected a square matrix, found shape {list(matrix.shape)}")
     src, dst = matrix.row, matrix.col
-    if len(src) and (min(src.min(), dst.min()) < 0 or max(src.max(), dst.max()) >= num_nodes):
-        raise UserError(f"{path}: the matrix has elements outside its shape {list(matrix.shape)}; the file is damaged")
+    check_ends(src, dst, num_nodes, str(path))
     is_edge = matrix.data != 0
     if not is_edge.all():
         src, dst = src[is_edge], dst[is_edge]

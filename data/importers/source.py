@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import UserError
 from ..splits import Split
 from .labels import Labels
 from .node_ids import NodeIds
@@ -27,3 +28,14 @@ class Source:
     labels: Labels | None = None
     split: Split | None = None
     features: np.ndarray | None = None
+
+
+def check_ends(src: np.ndarray, dst: np.ndarray, num_nodes: int, origin: str) -> None:
+    """Refuse edges whose ends are not in 0 … num_nodes - 1, which a damaged file may hold.
+
+    Raises:
+        UserError: there is such an edge.
+    """
+    for ends in (src, dst):
+        if len(ends) and not 0 <= ends.min() <= ends.max() < num_nodes:
+            raise UserError(f"{origin}: an edge ends outside of the {num_nodes} nodes")

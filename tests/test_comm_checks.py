@@ -1,0 +1,92 @@
+"""Start-up refuses an MPI that cannot work, and a mistake of one rank becomes one of all."""
+from __future__ import annotations
+
+import pytest
+from mpi4py import MPI
+
+from glpilot.app.comm import WORLD_SIZE_VARIABLES, AgreedError, agreement, check_thread_level, check_world_size
+from glpilot.data.errors import UserError
+
+
+def test_threads_may_call_mpi():
+    check_thread_level(MPI.THREAD_MULTIPLE)
+
+
+@pytest.mark.parametrize("level", [MPI.THREAD_SINGLE, MPI.THREAD_FUNNELED, MPI.THREAD_SERIALIZED])
+def test_a_lower_thread_level_is_refused(level):
+    with pytest.raises(UserError, match=f"MPI_THREAD_MULTIPLE .*got {level};"):
+        check_thread_level(level)
+
+
+@pytest.mark.parametrize("size, environment", [
+    (1, {}),
+    (4, {}),
+    (4, {"PMI_SIZE": "4"}),
+    (1, {"PMI_SIZE": "1"}),
+    (2, {"PMI_SIZE": ""}),
+    (2, {"OMPI_COMM_WORLD_SIZE": "many"}),
+    (4, {"SLURM_NTASKS": "8"}),  # of the allocation, not of this program
+    (4, {"PMI_SIZE": "4", "SLURM_STEP_NUM_TASKS": "2"}),  # mpirun inside a Slurm step
+    (4, {"PMI_SIZE": "", "OMPI_COMM_WORLD_SIZE": "4"}),
+])
+def test_a_world_as_promised(size, environment):
+    check_world_size(size, environment)
+
+
+@pytest.mark.parametrize("name", WORLD_SIZE_VARIABLES)
+@pytest.mark.parametrize("size, promised", [(1, 4), (4, 1), (2, 16)])
+def test_a_world_that_differs_from_the_promise_is_refused(name, size, promised):
+    with pytest.raises(UserError, match=rf"promised {promised} ranks \({name}\), but MPI sees {size}"):
+        check_world_size(size, {name: str(promised)})
+
+
+class FakeRanks:
+    """A communicator in which the other ranks' mistakes are known beforehand; this rank is the last."""
+
+    def __init__(self, *others):
+        self.others = list(others)
+
+    def allgather(self, mistake):
+        return [*self.others, mistake]
+
+    def Get_size(self) -> int:
+        return len(self.others) + 1
+
+
+def test_without_mistakes_all_go_on():
+    with agreement(FakeRanks(None, None)):
+        pass
+
+
+def test_a_mistake_of_this_rank_names_it():
+    with pytest.raises(AgreedError, match=r"^part 2 is damaged \(rank 2\)$"):
+        with agreement(FakeRanks(None, None)):
+            raise UserError("part 2 is damaged")
+
+
+def test_a_mistake_of_another_rank_is_ours_too():
+    with pytest.raises(AgreedError, match=r"^part 1 is damaged \(rank 1\)$"):
+        with agreement(FakeRanks(None, "part 1 is damaged", "later")):
+            pass
+
+
+def test_a_mistake_of_all_ranks_names_none():
+    with pytest.raises(AgreedError, match="^no such folder$"):
+        with agreement(FakeRanks("no such folder", "no such folder")):
+            raise UserError("no such folder")
+
+
+def test_a_fault_is_not_agreed_on():
+    class NeverAsked(FakeRanks):
+        def allgather(self, mistake):
+            raise AssertionError("a fault must not wait for other ranks")
+
+    with pytest.raises(ZeroDivisionError):
+        with agreement(NeverAsked()):
+            1 / 0
+
+
+def test_agreement_on_one_real_rank():
+    with pytest.raises(AgreedError, match="^wrong$"):
+        with agreement(MPI.COMM_SELF):
+            raise UserError("wrong")

@@ -108,6 +108,19 @@ def test_damaged_rows_are_caught_by_their_checksum(path):
         read_graph(path)
 
 
+def test_damaged_metadata_are_caught_by_their_checksum(path):
+    with h5py.File(path) as file:
+        header = h5py.h5o.get_info(file[schema.FEATURES].id).addr
+    intact = path.read_bytes()
+    assert intact[header : header + 4] == b"OHDR"  # the header that has a checksum
+    for position in range(header, header + 60):
+        damaged = bytearray(intact)
+        damaged[position] ^= 0xFF
+        path.write_bytes(damaged)
+        with pytest.raises(UserError):
+            read_graph(path)
+
+
 @pytest.mark.parametrize("length", [0, 7, 2000, -1])
 def test_truncated_file(path, length):
     path.write_bytes(path.read_bytes()[:length])

@@ -107,7 +107,8 @@ def test_node_ids_declare_nodes_and_the_order_of_rows(tmp_path):
     np.save(tmp_path / "x.npy", np.array([[1], [2], [3]]))
     listed = write(tmp_path / "ids.csv", "node\nz\nlone\na\n")
     graph, _, _ = import_graph(
-        tmp_path, "--node-ids", listed, "--features", tmp_path / "x.npy", edges="src,dst\na,z\n", labels="node,label\nz,c\n"
+        tmp_path, "--node-ids", listed, "--features", tmp_path / "x.npy",
+        edges="src,dst\na,z\n", labels="node,label\nz,c\n",
     )
     assert graph.nodes.original_ids.tolist() == ["z", "lone", "a"]
     assert graph.nodes.features.tolist() == [[1], [2], [3]] and graph.nodes.features.dtype == np.float32

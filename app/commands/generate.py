@@ -31,7 +31,8 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="share of those that stay within a community; default: 0.7")
     parser.add_argument("--communities", type=int, metavar="K", help="default: one of every 400 nodes")
     parser.add_argument("--zipf", type=float, default=0.7, metavar="S",
-                        help="exponent of the degrees: the node of rank r is drawn in proportion to r**-S; default: 0.7")
+                        help="exponent of the degrees: the node of rank r is drawn in proportion to r**-S; "
+                             "default: 0.7")
     parser.add_argument("--split", default="0.6,0.2,0.2", metavar="T,V,T",
                         help="fractions of the nodes for train, validation and test; default: 0.6,0.2,0.2")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same graph; default: 1")

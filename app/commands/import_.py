@@ -61,7 +61,8 @@ def add_arguments(parser: ArgumentParser) -> None:
                        help="fractions of the labelled nodes for train, validation and test, at random; "
                             "default: 0.6,0.2,0.2")
     split.add_argument("--masks", type=Path, metavar="CSV|NPZ",
-                       help="columns node,split with train, val, test or none; or arrays train_mask, val_mask, test_mask")
+                       help="columns node,split with train, val, test or none; or arrays train_mask, val_mask, "
+                            "test_mask")
     split.add_argument("--seed", type=int, default=1, help="of the random split; default: 1")
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
 

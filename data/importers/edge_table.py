@@ -57,5 +57,6 @@ def _check_header(table: CsvTable, columns: list[int], node_ids: NodeIds) -> Non
     is_known = all(name.lower() in SRC_NAMES + DST_NAMES for name in names)
     if not is_known and not node_ids.are_integers and (node_ids.find(np.array(names, dtype=object)) >= 0).any():
         raise UserError(
-            f"{table.path}, line 1: expected a header such as src,dst, found {','.join(names)!r}, which are ids of nodes"
+            f"{table.path}, line 1: expected a header such as src,dst, found {','.join(names)!r}, "
+            "which are ids of nodes"
         )

@@ -79,6 +79,7 @@ def _read_rows(path: Path, num_nodes: int):
 def _check_order(source: Source, path: Path) -> None:
     if not source.node_ids.is_range and not source.node_ids.is_listed:
         raise UserError(
-            f"{path}: row i belongs to node i, but the ids in {source.given_in} are not 0 … {len(source.node_ids) - 1}; "
-            "give --node-ids FILE with the ids in the order of the rows, or --num-nodes N if some ids have no edge"
+            f"{path}: row i belongs to node i, but the ids in {source.given_in} are not "
+            f"0 … {len(source.node_ids) - 1}; give --node-ids FILE with the ids in the order of the rows, "
+            "or --num-nodes N if some ids have no edge"
         )

@@ -12,15 +12,14 @@ import argparse
 import hashlib
 import os
 import platform
-import shutil
-import subprocess
 import sys
 import tarfile
-import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Mapping, Optional, Sequence
+from typing import Mapping, Sequence
+
+from wheel_cache import BuildError, find_or_build, run_logged
 
 HOROVOD_VERSION = "0.28.1"
 
@@ -43,10 +42,6 @@ USER_OPTIONS = (
     "HOROVOD_NCCL_LIB",
     "HOROVOD_NCCL_LINK",
 )
-
-
-class BuildError(RuntimeError):
-    """The wheel cannot be built; the message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -144,17 +139,6 @@ def mpi_library_version() -> str:
     return MPI.Get_library_version().strip("\0 \n")
 
 
-def find_wheel(folder: Path) -> Optional[Path]:
-    return next(iter(sorted(folder.glob("horovod-*.whl"))), None)
-
-
-def run_logged(command: Sequence[str], log: Path, environ: Mapping[str, str]) -> None:
-    with open(log, "a") as stream:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=dict(environ))
-    if done.returncode:
-        raise BuildError(f"Horovod could not be built; the last lines of {log} say why")
-
-
 def build(folder: Path, log: Path, options: Mapping[str, str]) -> Path:
     """Download, patch and build in `folder`; returns the folder that holds the wheel."""
     # The MPI compiler wrappers and Horovod's own scripts do not quote paths: reach the environment by one
@@ -186,40 +170,21 @@ def build(folder: Path, log: Path, options: Mapping[str, str]) -> Path:
     return wheels
 
 
-def find_or_build(cache: Path) -> Path:
-    options = choose_options(os.environ)
-    mpi_version = mpi_library_version()
-    key = build_key(mpi_version, version("torch"), options)
-    final = cache / key
-    wheel = find_wheel(final)
-    if wheel is not None:
-        print(f"Horovod {HOROVOD_VERSION}: using the wheel built before, {wheel}", file=sys.stderr)
-        return wheel
-
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".build.", dir=cache) as folder:
-        log = cache / f"{key}{Path(folder).suffix}.log"  # outlives a build that fails
-        print(f"Horovod {HOROVOD_VERSION}: building, some minutes; log: {log}", file=sys.stderr)
-        wheels = build(Path(folder), log, options)
-        (wheels / "built-for.txt").write_text(f"torch {version('torch')}\n{mpi_version}\n{options}\n")
-        try:
-            os.rename(wheels, final)  # atomic: others see the whole folder or none of it
-        except OSError:
-            if find_wheel(final) is None:
-                raise
-            # another set-up has built the same wheel meanwhile: use that one
-    shutil.move(log, final / "build.log")
-    wheel = find_wheel(final)
-    assert wheel is not None
-    return wheel
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, required=True, help="folder that keeps built wheels")
     arguments = parser.parse_args()
+    options = choose_options(os.environ)
+    mpi_version, torch_version = mpi_library_version(), version("torch")
     try:
-        print(find_or_build(arguments.cache))
+        print(
+            find_or_build(
+                arguments.cache,
+                build_key(mpi_version, torch_version, options),
+                lambda folder, log: build(folder, log, options),
+                f"torch {torch_version}\n{mpi_version}\n{options}\n",
+            )
+        )
     except BuildError as error:
         print(f"build_horovod.py: {error}", file=sys.stderr)
         return 1

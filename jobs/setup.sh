@@ -101,8 +101,8 @@ choose_gpu_operations() {
 # One hash over everything that the finished .venv depends on.
 compute_stamp() {
     {
-        cat "$checkout"/{setup.cfg,pyproject.toml} "$checkout"/jobs/{setup.sh,build_horovod.py,system_mpi.py}
-        cat "$checkout/jobs/smoke_test.py"
+        cat "$checkout"/{setup.cfg,pyproject.toml} "$checkout"/jobs/{setup.sh,smoke_test.py,system_mpi.py}
+        cat "$checkout"/jobs/{build_horovod,build_mpi4py,wheel_cache}.py
         "$python" --version
         echo "$checkout|$python|$mpi|$mpi_name|$libmpi|$HOROVOD_GPU_OPERATIONS"
     } | sha256sum | cut -d ' ' -f 1
@@ -121,22 +121,6 @@ gpu_operations=$HOROVOD_GPU_OPERATIONS"
     printf '%s\n' "$wanted" >"$choices"
 }
 
-# mpi4py and Horovod look for libmpi in the environment's lib folder first: let a system MPI be found there.
-link_system_mpi() {
-    [ "$mpi" = system ] || return 0
-    ln -sfn "$libmpi" "$venv/lib/$libmpi_name"
-    case $libmpi_name in
-        libmpi.so*) ln -sfn "$libmpi_name" "$venv/lib/libmpi.so" ;;
-        *)
-            # Debian's MPICH is called libmpich.so.12, and mpi4py's wheel asks for libmpi.so.12, of the same ABI:
-            # an empty library of that name which depends on the real one
-            mpicc -shared -o "$venv/lib/libforward_mpi.so" -Wl,-soname,libmpi.so.12 -x c /dev/null -x none \
-                -Wl,--no-as-needed "$libmpi" -Wl,-rpath,"$(dirname "$libmpi")"
-            ln -sfn libforward_mpi.so "$venv/lib/libmpi.so"
-            ;;
-    esac
-}
-
 install_stack() {
     local extras=tensorboard,test,build
     local -a quiet=()
@@ -147,11 +131,26 @@ install_stack() {
         fail "pip could not install the stack; its lines above say why"
 }
 
+# --force-reinstall: the version number is the same whichever MPI a wheel was built for
+install_wheel() {
+    "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --force-reinstall "$1"
+}
+
+# For a system MPI, mpi4py is built against it. Horovod looks for libmpi in the environment's lib folder first, so it
+# must be found there.
+install_mpi4py() {
+    local wheel
+    [ "$mpi" = system ] || return 0
+    ln -sfn "$libmpi" "$venv/lib/$libmpi_name"
+    wheel=$("$venv/bin/python" "$checkout/jobs/build_mpi4py.py" --cache "$cache" --mpi "$mpi_name $libmpi") ||
+        fail "mpi4py could not be built"
+    install_wheel "$wheel"
+}
+
 install_horovod() {
     local wheel
     wheel=$("$venv/bin/python" "$checkout/jobs/build_horovod.py" --cache "$cache") || fail "Horovod could not be built"
-    # --force-reinstall: the version number is the same whichever MPI it was built for
-    "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --force-reinstall "$wheel"
+    install_wheel "$wheel"
 }
 
 smoke_test() {
@@ -179,7 +178,7 @@ main() {
     make_venv
     rm -f "$stamp"
     install_stack
-    link_system_mpi
+    install_mpi4py
     install_horovod
     smoke_test
     echo "$wanted_stamp" >"$stamp"

@@ -12,10 +12,10 @@ import sys
 
 os.environ.setdefault("DGLBACKEND", "pytorch")  # without it DGL writes a file into the home folder
 
+import horovod.torch as hvd  # first, as in app/comm.py: mpi4py must take the MPI that Horovod has loaded
 import numpy as np
-from mpi4py import MPI
 import torch
-import horovod.torch as hvd
+from mpi4py import MPI
 
 from glpilot.app.doctor import check_same_mpi, check_thread_level, loaded_mpi_libraries
 

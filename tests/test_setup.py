@@ -1,7 +1,6 @@
 """What of the set-up can be tested without building anything: refusals, patches, keys, the launcher's options."""
 from __future__ import annotations
 
-import importlib.util
 import io
 import os
 import subprocess
@@ -14,16 +13,11 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-def load_job(name):
-    spec = importlib.util.spec_from_file_location(name, CHECKOUT / "jobs" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+sys.path.insert(0, str(CHECKOUT / "jobs"))  # the scripts import their neighbours
 
-
-build_horovod = load_job("build_horovod")
-system_mpi = load_job("system_mpi")
+import build_horovod  # noqa: E402
+import system_mpi  # noqa: E402
+import wheel_cache  # noqa: E402
 
 
 def write_program(folder, name, body):
@@ -141,53 +135,46 @@ def test_the_key_tells_binaries_apart(monkeypatch):
     assert len(others) == 4 and key not in others
 
 
-@pytest.fixture
-def fake_build(monkeypatch):
+# --- the wheels kept ----------------------------------------------------------------------------------------------
+
+
+def fake_build(text, meanwhile=lambda: None):
     """Stands in for the minutes of building: a wheel with the given text."""
 
-    def replace(text, meanwhile=lambda: None):
-        def build(folder, log, options):
-            log.write_text("built\n")
-            (folder / "wheels").mkdir()
-            (folder / "wheels" / "horovod-0-any.whl").write_text(text)
-            meanwhile()
-            return folder / "wheels"
+    def build(folder, log):
+        log.write_text("built\n")
+        (folder / "wheels").mkdir()
+        (folder / "wheels" / "horovod-0-any.whl").write_text(text)
+        meanwhile()
+        return folder / "wheels"
 
-        monkeypatch.setattr(build_horovod, "build", build)
-        monkeypatch.setattr(build_horovod, "mpi_library_version", lambda: "MPICH 5.0.2")
-
-    return replace
+    return build
 
 
-def test_a_wheel_is_built_once(tmp_path, fake_build):
-    fake_build("first")
-    wheel = build_horovod.find_or_build(tmp_path)
-    fake_build("second")
-    assert build_horovod.find_or_build(tmp_path) == wheel
+def test_a_wheel_is_built_once(tmp_path):
+    wheel = wheel_cache.find_or_build(tmp_path, "key", fake_build("first"), "")
+    assert wheel_cache.find_or_build(tmp_path, "key", fake_build("second"), "") == wheel
     assert wheel.read_text() == "first"
-    assert [path.name for path in tmp_path.iterdir()] == [wheel.parent.name]  # no leftovers
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]  # no leftovers
+    assert wheel_cache.find_or_build(tmp_path, "other", fake_build("other"), "").read_text() == "other"
 
 
-def test_two_builds_at_once_share_the_first_wheel(tmp_path, fake_build):
+def test_two_builds_at_once_share_the_first_wheel(tmp_path):
     wheels = []
 
     def other_set_up_is_faster():
-        fake_build("faster")
-        wheels.append(build_horovod.find_or_build(tmp_path))
+        wheels.append(wheel_cache.find_or_build(tmp_path, "key", fake_build("faster"), ""))
 
-    fake_build("slower", meanwhile=other_set_up_is_faster)
-    assert build_horovod.find_or_build(tmp_path) == wheels[0]
+    assert wheel_cache.find_or_build(tmp_path, "key", fake_build("slower", other_set_up_is_faster), "") == wheels[0]
     assert wheels[0].read_text() == "faster"
 
 
-def test_a_failed_build_names_its_log_and_leaves_no_wheel(tmp_path, monkeypatch):
-    def build(folder, log, options):
-        build_horovod.run_logged([sys.executable, "-c", "print('the reason'); raise SystemExit(1)"], log, os.environ)
+def test_a_failed_build_names_its_log_and_leaves_no_wheel(tmp_path):
+    def build(folder, log):
+        wheel_cache.run_logged([sys.executable, "-c", "print('the reason'); raise SystemExit(1)"], log, os.environ)
 
-    monkeypatch.setattr(build_horovod, "build", build)
-    monkeypatch.setattr(build_horovod, "mpi_library_version", lambda: "MPICH 5.0.2")
-    with pytest.raises(build_horovod.BuildError) as error:
-        build_horovod.find_or_build(tmp_path)
+    with pytest.raises(wheel_cache.BuildError) as error:
+        wheel_cache.find_or_build(tmp_path, "key", build, "")
     (log,) = tmp_path.iterdir()
     assert str(log) in str(error.value)
     assert log.read_text() == "the reason\n"

@@ -1,0 +1,133 @@
+"""The entry point: help, version, and that a user's mistake becomes one line and exit code 2."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+import pytest
+
+from command_line import run_command
+from glpilot.app import cli
+from glpilot.app import config as configuration
+from glpilot.app.commands import partition
+from glpilot.data.errors import UserError
+
+
+def end_of(*arguments) -> int:
+    """The exit code of a command line that ends in the parser."""
+    with pytest.raises(SystemExit) as end:
+        run_command(*arguments)
+    return end.value.code
+
+
+def glpilot(*arguments) -> subprocess.CompletedProcess:
+    """The program as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "glpilot.app.cli", *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.build_parser().parse_args(["--help"])
+    out = capsys.readouterr().out
+    assert end.value.code == 0
+    for command in cli.COMMANDS:
+        assert f"\n    {command}" in out
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_a_command(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.build_parser().parse_args([command, "--help"])
+    out = capsys.readouterr().out
+    assert end.value.code == 0
+    assert f"usage: glpilot {command}" in out
+    summary = import_module(f"glpilot.app.commands.{cli.COMMANDS[command]}").SUMMARY
+    assert summary.split()[0] in out and summary.split()[-1] in out
+
+
+def test_help_of_train_names_every_key_with_its_default(capsys):
+    with pytest.raises(SystemExit):
+        cli.build_parser().parse_args(["train", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    for key, _ in configuration.keys():
+        assert f"--{key} VALUE" in out
+    assert "(default: 10,10)" in out
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from glpilot.app import cli; cli.build_parser(); "
+        "print(sorted({'torch', 'dgl', 'mpi4py', 'horovod', 'numba', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_version():
+    done = glpilot("--version")
+    assert (done.returncode, done.stdout) == (0, f"glpilot {version('glpilot')}\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["train", "parts"], ["train", "parts", "--run", "a", "--nonsense"]])
+def test_wrong_command_line_ends_with_2(arguments):
+    assert end_of(*arguments) == 2
+
+
+def test_unknown_command_is_told_which_there_are():
+    done = glpilot("frobnicate")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "'frobnicate'" in done.stderr and all(command in done.stderr for command in cli.COMMANDS)
+
+
+def test_options_are_not_abbreviated():
+    """An abbreviation that works today would change its meaning with the next option."""
+    assert end_of("partition", "graph.h5", "parts", "--part", "2") == 2
+
+
+def test_users_mistake_is_one_line_and_2(tmp_path):
+    done = glpilot("partition", tmp_path / "nowhere.h5", tmp_path / "parts", "--parts", 2)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"glpilot partition: {tmp_path}/nowhere.h5: no such file")
+
+
+def test_wrong_config_is_one_line_and_2(tmp_path):
+    done = glpilot("train", tmp_path, "--run", tmp_path / "run", "--train.lr", "-1", "--model.name", "mlp")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "train.lr" in done.stderr and "model.name" in done.stderr and "'mlp'" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("returned, expected", [(None, 0), (0, 0), (1, 1), (75, 75)])
+def test_exit_code_of_a_command_is_passed_on(returned, expected, monkeypatch):
+    monkeypatch.setattr(partition, "run", lambda arguments: returned)
+    assert run_command("partition", "graph.h5", "parts", "--parts", 2)[0] == expected
+
+
+def test_a_mistake_names_the_command(monkeypatch):
+    def fail(arguments):
+        raise UserError("it does not fit")
+
+    monkeypatch.setattr(partition, "run", fail)
+    assert run_command("partition", "graph.h5", "parts", "--parts", 2) == (2, "", "glpilot partition: it does not fit\n")
+
+
+def test_a_fault_is_not_taken_for_a_mistake(monkeypatch):
+    def fail(arguments):
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(partition, "run", fail)
+    with pytest.raises(RuntimeError, match="ours"):
+        run_command("partition", "graph.h5", "parts", "--parts", 2)
+
+
+def test_reader_that_goes_away_leaves_no_traceback():
+    done = subprocess.run(
+        ["bash", "-c", f"'{sys.executable}' -m glpilot.app.cli train --help | head -n 1; exit ${{PIPESTATUS[1]}}"],
+        capture_output=True, text=True, timeout=60,
+    )
+    assert done.returncode == 0 and "Traceback" not in done.stderr

@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume", default="none", metavar="auto|none|PATH",
         help="auto: go on from the newest whole checkpoint, if there is one; or a checkpoint's folder (default: none)",
     )
-    group = parser.add_argument_group("config keys")
+    group = parser.add_argument_group(
+        "config keys", "A value that begins with a minus sign needs an equals sign: --sampler.fanouts=-1,-1"
+    )
     for key, field in configuration.keys():
         default = ",".join(map(str, field.default)) if isinstance(field.default, list) else field.default
         # argparse expands % signs in help.

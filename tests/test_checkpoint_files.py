@@ -80,8 +80,12 @@ DAMAGES = {
     "manifest of a list": (write_manifest(b"[1, 2]"), "manifest.json cannot be read"),
     "manifest of a number": (write_manifest(b"7"), "manifest.json cannot be read"),
     "manifest without version": (write_manifest(b"{}"), "manifest.json cannot be read"),
-    "manifest without files": (write_manifest(b'{"format_version": 1, "offsets": [0]}'), "manifest.json cannot be read"),
-    "manifest without offsets": (write_manifest(b'{"format_version": 1, "files": {}}'), "manifest.json cannot be read"),
+    "manifest without files": (
+        write_manifest(b'{"format_version": 1, "offsets": [0]}'), "manifest.json cannot be read"
+    ),
+    "manifest without offsets": (
+        write_manifest(b'{"format_version": 1, "files": {}}'), "manifest.json cannot be read"
+    ),
     "another version": (
         write_manifest(b'{"format_version": 99, "files": {}, "offsets": [0]}'), "expected format version 1, found 99"
     ),

@@ -101,6 +101,7 @@ def test_a_wrong_value_names_its_key(key, text):
     ("sampler.fanouts", "0,1", ["at least 1", "-1", "got [0, 1]"]),
     ("embedding.lr", ".inf", ["finite", "got inf"]),
     ("train.epochs", "true", ["number", "got True"]),
+    ("model.name", "!!python/object/apply:os.getcwd []", ["cannot read"]),
 ])
 def test_a_wrong_value_says_what_was_expected_and_given(key, text, words):
     with pytest.raises(UserError) as caught:

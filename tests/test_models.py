@@ -68,7 +68,7 @@ class DenseModel:
     def _gat(self, parameters, x, is_last):
         num_heads, width = parameters["attn_l"].shape[1:]
         projected = (x @ parameters["fc.weight"].T).view(-1, num_heads, width)
-        residual = (x @ parameters["res_fc.weight"].T if "res_fc.weight" in parameters else x).view(-1, num_heads, width)
+        residual = x @ parameters["res_fc.weight"].T if "res_fc.weight" in parameters else x
         out = torch.empty_like(projected)
         for head in range(num_heads):
             of_source = projected[:, head] @ parameters["attn_l"][0, head]
@@ -78,7 +78,7 @@ class DenseModel:
             out[:, head] = attention @ projected[:, head]
         # DGL leaves the bias to the residual where that has weights.
         bias = parameters.get("bias", parameters.get("res_fc.bias"))
-        out = out + residual + bias.view(1, num_heads, width)
+        out = out + residual.view(-1, num_heads, width) + bias.view(1, num_heads, width)
         return out.mean(1) if is_last else out.flatten(1)
 
 

@@ -11,7 +11,9 @@ SHARP_INTEGERS = np.array(
     [0, 1, 2, 2**23 - 1, 2**23, 0x7F800000, 0x7F800001, 0x7FA00000, 0x7FC00000, 2**31 - 1, -(2**31), -1], np.int64
 ).astype(np.int32)
 # Floats of which an arithmetic copy would lose something.
-SHARP_FLOATS = np.array([0x7F800001, 0x7FC12345, 0xFFC00001, 0x80000000, 0x00000001, 0x7F800000], np.uint32).view(np.float32)
+SHARP_FLOATS = np.array(
+    [0x7F800001, 0x7FC12345, 0xFFC00001, 0x80000000, 0x00000001, 0x7F800000], np.uint32
+).view(np.float32)
 
 
 def bits(array: np.ndarray) -> list:

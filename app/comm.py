@@ -8,7 +8,7 @@ import contextlib
 import os
 import sys
 import traceback
-from typing import Iterator, Mapping
+from typing import Any, Iterator, Mapping
 
 # Read when Horovod starts. A short cycle keeps its operations quick, and its background thread, which enters MPI
 # every cycle, drives the progress that other ranks' one-sided reads of our rows depend on.
@@ -37,6 +37,7 @@ class Communicator:
         world: our duplicate of MPI_COMM_WORLD.
         host: the ranks that share memory with this one.
         host_of_rank: for each world rank, the lowest world rank on its host; equal numbers share a host.
+        resources: what holds MPI windows and was not freed yet, in the order of creation, the same on all ranks.
     """
 
     def __init__(self) -> None:
@@ -49,6 +50,7 @@ class Communicator:
         self.host: MPI.Intracomm = self.world.Split_type(MPI.COMM_TYPE_SHARED, key=self.rank)
         leader = self.host.bcast(self.rank)
         self.host_of_rank: list[int] = self.world.allgather(leader)
+        self.resources: list[Any] = []
         hvd.init()
         if hvd.size() != self.size or hvd.rank() != self.rank:
             raise UserError(
@@ -61,7 +63,9 @@ class Communicator:
         return len(set(self.host_of_rank))
 
     def free(self) -> None:
-        """Collective. Ends Horovod and frees our communicators; windows must be freed before."""
+        """Collective. Frees what is left of windows, then Horovod, then our communicators."""
+        while self.resources:
+            self.resources[-1].free()
         hvd.shutdown()
         self.host.Free()
         self.world.Free()

@@ -33,8 +33,8 @@ class Topology:
         host = communicator.host
         dtype = np.int32 if book.dtype_bits == 32 else np.int64
         is_leader = host.Get_rank() == 0
-        self._indptr = HostArray(host, book.num_nodes + 1 if is_leader else 0, dtype)
-        self._indices = HostArray(host, book.num_edges if is_leader else 0, dtype)
+        self._indptr = HostArray(communicator, book.num_nodes + 1 if is_leader else 0, dtype)
+        self._indices = HostArray(communicator, book.num_edges if is_leader else 0, dtype)
         self.indptr = self._indptr.segment(0)
         self.indices = self._indices.segment(0)
         self._load(communicator, book, folder)

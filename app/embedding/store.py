@@ -57,13 +57,14 @@ class EmbeddingStore:
         self.dim = dim
         self.offsets = np.asarray(offsets, np.int64)
         num_rows_local = int(self.offsets[communicator.rank + 1] - self.offsets[communicator.rank])
-        self._memory = HostArray(communicator.host, num_rows_local * (dim + 1), np.float32)
+        self._memory = HostArray(communicator, num_rows_local * (dim + 1), np.float32)
         self._records_of_rank = self._map_host()
         self.records = self._records_of_rank[communicator.rank]
         self._window = MPI.Win.Create(self.records, 1, comm=self._world)
         self._window.Lock_all(MPI.MODE_NOCHECK)
         self._record_type = MPI.FLOAT.Create_contiguous(dim + 1).Commit()
         self._barrier = MPI.REQUEST_NULL
+        communicator.resources.append(self)
 
     def is_local(self, rank: int) -> bool:
         """Whether a rank's rows lie in this host's memory."""
@@ -118,6 +119,7 @@ class EmbeddingStore:
         self._record_type.Free()
         del self.records, self._records_of_rank
         self._memory.free()
+        self._communicator.resources.remove(self)
 
     def _map_host(self) -> dict[int, np.ndarray]:
         """World rank → its records, for the ranks of this host."""

@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from typing import NoReturn
 
+from glpilot.app.launcher import is_first_rank
 from glpilot.data.errors import UserError
 
 # Subcommand → its module in app/commands.
@@ -20,8 +23,15 @@ COMMANDS = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong command line as any other mistake."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} ({self.prog} --help shows what there is)")
+
+
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="glpilot", description="Distributed training of graph neural networks with learnable embeddings."
     )
     parser.add_argument("--version", action="version", version=f"glpilot {version('glpilot')}")
@@ -35,12 +45,17 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    arguments = build_parser().parse_args()
+    program = "glpilot"
     try:
+        arguments = build_parser().parse_args()
+        program = f"glpilot {arguments.command}"
         return arguments.run(arguments) or 0
     except UserError as error:
-        print(f"glpilot {arguments.command}: {error}", file=sys.stderr)
+        if is_first_rank(os.environ):  # the others met the same mistake
+            print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130  # as shells count it
     except BrokenPipeError:  # the reader of our output, such as `head`, has gone
         sys.stderr.close()
         return 1

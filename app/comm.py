@@ -8,7 +8,7 @@ import contextlib
 import os
 import sys
 import traceback
-from typing import Any, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping, TypeVar
 
 # Read when Horovod starts. A short cycle keeps its operations quick, and its background thread, which enters MPI
 # every cycle, drives the progress that other ranks' one-sided reads of our rows depend on.
@@ -19,11 +19,11 @@ import horovod.torch as hvd  # noqa: E402
 import torch  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
+from glpilot.app.launcher import promised_size  # noqa: E402
 from glpilot.data.errors import UserError  # noqa: E402
 
-# Set by the launcher, by its convention, for every process that it starts.
-WORLD_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
 FAULT_EXIT_CODE = 1
+Result = TypeVar("Result")
 
 
 class AgreedError(UserError):
@@ -85,15 +85,12 @@ def check_world_size(size: int, environment: Mapping[str, str]) -> None:
 
     A program started by the mpirun of another MPI runs as many worlds of one rank, each doing the whole job.
     """
-    for name in WORLD_SIZE_VARIABLES:
-        promised = environment.get(name, "")
-        if promised.isdigit():
-            if int(promised) != size:
-                raise UserError(
-                    f"MPI: the launcher promised {promised} ranks ({name}), but MPI sees {size}; start the program with "
-                    "the mpirun of the MPI it was built for (run: glpilot doctor), under Slurm with srun --mpi=pmi2"
-                )
-            return
+    promised, name = promised_size(environment)
+    if promised not in (None, size):
+        raise UserError(
+            f"MPI: the launcher promised {promised} ranks ({name}), but MPI sees {size}; start the program with "
+            "the mpirun of the MPI it was built for (run: glpilot doctor), under Slurm with srun --mpi=pmi2"
+        )
 
 
 def set_num_threads(num_threads: int) -> None:
@@ -146,3 +143,21 @@ def agreement(comm: MPI.Intracomm) -> Iterator[None]:
     if mistakes:
         rank, text = mistakes[0]
         raise AgreedError(text if len(mistakes) == comm.Get_size() else f"{text} (rank {rank})")
+
+
+def on_first_rank(comm: MPI.Intracomm, work: Callable[[], Result]) -> Result:
+    """Collective: rank 0 alone works, and every rank gets its result.
+
+    Raises:
+        AgreedError: rank 0's mistake, on every rank.
+    """
+    result = mistake = None
+    if comm.Get_rank() == 0:
+        try:
+            result = work()
+        except UserError as error:
+            mistake = str(error)
+    result, mistake = comm.bcast((result, mistake))
+    if mistake is not None:
+        raise AgreedError(mistake)
+    return result

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from importlib import import_module, metadata
 from typing import Mapping, Optional, Sequence
 
+from glpilot.app.launcher import promised_size
+
 # What the program cannot run without: the name to import, and the name to install.
 PACKAGES = {
     "torch": "torch",
@@ -28,8 +30,6 @@ PACKAGES = {
     "glpilot.app": "glpilot",
 }
 THREAD_LEVELS = ("MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE")
-# Set by the launcher, by its convention, for every process that it starts; the first that is set counts.
-WORLD_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
 # The graph's structure and the rows of a host's ranks lie in shared memory; a container's default is 64 MiB.
 MIN_SHARED_MEMORY_BYTES = 512 << 20
 SETUP = "run: bash jobs/setup.sh"
@@ -126,19 +126,15 @@ def check_horovod_world(horovod_size: int, world_size: int) -> list[Finding]:
 
 def check_world_size(world_size: int, environ: Mapping[str, str]) -> list[Finding]:
     """Silent singletons: an mpirun of another MPI starts as many worlds of one rank."""
-    for name in WORLD_SIZE_VARIABLES:
-        promised = environ.get(name, "")
-        if promised.isdigit():
-            if int(promised) == world_size:
-                return []
-            return [
-                Finding(
-                    f"the launcher promised {promised} ranks ({name}), and MPI sees {world_size}",
-                    "start with the mpirun of the MPI above, .venv/bin/mpirun if it is there; "
-                    "under Slurm with srun --mpi=pmi2",
-                )
-            ]
-    return []
+    promised, name = promised_size(environ)
+    if promised in (None, world_size):
+        return []
+    return [
+        Finding(
+            f"the launcher promised {promised} ranks ({name}), and MPI sees {world_size}",
+            "start with the mpirun of the MPI above, .venv/bin/mpirun if it is there; under Slurm with srun --mpi=pmi2",
+        )
+    ]
 
 
 def check_mpirun(path: Optional[str], mpirun_version: str, library_version: str) -> list[Finding]:

@@ -17,60 +17,68 @@ import pandas as pd
 
 from glpilot.app.comm import Communicator, agreement
 from glpilot.app.dataset import Dataset
-from glpilot.data import schema
+from glpilot.data import hdf5, schema
 from glpilot.data.errors import UserError
-from glpilot.data.hdf5 import create_dataset, fsync
+from glpilot.data.hdf5 import create_dataset
 
 SUFFIXES = (".h5", ".hdf5", ".npy", ".csv")
 _CSV_BLOCK_ROWS = 10_000
 
 
 def check_output(path: Path, force: bool) -> None:
-    """Raises UserError if the format is unknown or the file exists and may not be replaced."""
+    """Raises UserError if the format is unknown, or a file exists and may not be replaced, or cannot be written."""
     if path.suffix not in SUFFIXES:
         raise UserError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}, got '{path.suffix}'")
-    if path.exists() and not force:
-        raise UserError(f"{path} exists already; choose another name or give --force to replace it")
+    for output in outputs_of(path):
+        hdf5.check_output(output, force)
+
+
+def outputs_of(path: Path) -> list[Path]:
+    """The files that an export to `path` writes: an .npy has its ids in a text file beside it."""
+    return [path, path.with_name(f"{path.name}.ids.txt")] if path.suffix == ".npy" else [path]
 
 
 def write_rows(communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path) -> None:
-    """Collective: write one row per node. The file appears when it is complete.
+    """Collective: write one row per node. Files appear when they are complete.
 
     Args:
         rows: float32 [num_nodes_local, width] of this rank's nodes.
         what: "embeddings" or "outputs", the dataset's name in HDF5.
 
     Raises:
-        AgreedError: the file cannot be written.
+        AgreedError: a file cannot be written.
     """
     writer = {".npy": _write_npy, ".csv": _write_csv}.get(path.suffix, _write_hdf5)
-    temporary = path.with_name(f".{path.name}.tmp")
-    with agreement(communicator.world):
-        if communicator.rank == 0:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+    outputs = outputs_of(path)
+    temporaries = [output.with_name(f".{output.name}.tmp") for output in outputs]
+    is_root = communicator.rank == 0
+    with agreement(communicator.world), _as_user_error(path):
+        if is_root:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for temporary in temporaries:
                 temporary.write_bytes(b"")
-            except OSError as error:
-                raise UserError(f"cannot write {path}: {error.strerror}") from error
     try:
-        writer(communicator, dataset, np.ascontiguousarray(rows), what, temporary, path)
-        with agreement(communicator.world):
-            if communicator.rank == 0:
-                fsync(temporary)
-                os.replace(temporary, path)
+        writer(communicator, dataset, np.ascontiguousarray(rows), what, *temporaries)
+        with agreement(communicator.world), _as_user_error(path):
+            if is_root:
+                for temporary, output in zip(temporaries, outputs):
+                    hdf5.fsync(temporary)
+                    os.replace(temporary, output)
     finally:
-        temporary.unlink(missing_ok=True)
+        if is_root:
+            for temporary in temporaries:
+                temporary.unlink(missing_ok=True)
 
 
 def _write_hdf5(
-    communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, temporary: Path, path: Path
+    communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path
 ) -> None:
     """Ranks take turns, since HDF5 wants one writer at a time."""
     start = dataset.start_nid
     for turn in range(communicator.size):
         with agreement(communicator.world), _as_user_error(path):
             if turn == communicator.rank:
-                with h5py.File(temporary, "w" if turn == 0 else "r+") as file:
+                with h5py.File(path, "w" if turn == 0 else "r+") as file:
                     if turn == 0:
                         _create_datasets(file, dataset, what, rows.shape[1])
                     file[what][start : start + len(rows)] = rows
@@ -88,7 +96,7 @@ def _create_datasets(file: h5py.File, dataset: Dataset, what: str, width: int) -
 
 
 def _write_npy(
-    communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, temporary: Path, path: Path
+    communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path, ids_path: Path
 ) -> None:
     """Every rank writes its rows at their place in the one file, and its ids in a text file beside it."""
     header = io.BytesIO()
@@ -98,19 +106,16 @@ def _write_npy(
     pieces = [(offset, memoryview(rows.astype("<f4", copy=False)).cast("B"))] if rows.size else []
     if communicator.rank == 0:
         pieces.append((0, header.getvalue()))
-    ids_path = path.with_name(f"{path.name}.ids.txt")
     ids = "".join(f"{original_id}\n" for original_id in dataset.nodes.original_ids).encode()
     with agreement(communicator.world), _as_user_error(path):
-        _write_pieces(temporary, pieces)
-        if communicator.rank == 0:
-            ids_path.write_bytes(b"")
+        _write_pieces(path, pieces)
     offset = _offset_after_lower_ranks(communicator, len(ids))
     with agreement(communicator.world), _as_user_error(ids_path):
         _write_pieces(ids_path, [(offset, ids)])
 
 
 def _write_csv(
-    communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, temporary: Path, path: Path
+    communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path
 ) -> None:
     """Every rank formats its own lines, then all write at once, each after the ranks below it."""
     prefix = "x" if what == "embeddings" else "logit"
@@ -119,7 +124,7 @@ def _write_csv(
         text = (",".join(["node"] + [f"{prefix}{column}" for column in range(rows.shape[1])]) + "\n").encode() + text
     offset = _offset_after_lower_ranks(communicator, len(text))
     with agreement(communicator.world), _as_user_error(path):
-        _write_pieces(temporary, [(offset, text)])
+        _write_pieces(path, [(offset, text)])
 
 
 def _csv_blocks(original_ids: np.ndarray, rows: np.ndarray) -> Iterator[bytes]:

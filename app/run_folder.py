@@ -11,7 +11,7 @@ import yaml
 from glpilot.app import checkpoint
 from glpilot.app import config as configuration
 from glpilot.app.checkpoint import Position
-from glpilot.app.comm import Communicator, agreement
+from glpilot.app.comm import Communicator, on_first_rank
 from glpilot.app.config import Config
 from glpilot.app.dataset import Dataset, load_dataset
 from glpilot.app.trainer import Trainer
@@ -62,20 +62,21 @@ def open_run(
     Raises:
         AgreedError: there is no whole checkpoint, or it does not fit the parts.
     """
-    with agreement(communicator.world):
-        if communicator.rank == 0:
-            if folder is None:
-                folder, rejected = checkpoint.newest(run)
-            else:
-                checkpoint.verify(folder)
-                rejected = []
-            if folder is None:
-                reason = f" ({'; '.join(rejected)})" if rejected else ""
-                raise UserError(f"{run}: expected a whole checkpoint, found none{reason}; train the run first")
-    folder = communicator.world.bcast(folder)
+    folder = on_first_rank(communicator.world, lambda: _choose_checkpoint(run, folder))
     dataset = load_dataset(communicator, parts)
     trainer = Trainer(communicator, config, dataset)
     position = checkpoint.load(communicator, config, dataset, trainer, folder)
     yield OpenedRun(dataset, trainer, position, folder)
     trainer.free()
     dataset.free()
+
+
+def _choose_checkpoint(run: Path, folder: Path | None) -> Path:
+    if folder is not None:
+        checkpoint.verify(folder)
+        return folder
+    folder, rejected = checkpoint.newest(run)
+    if folder is None:
+        reason = f" ({'; '.join(rejected)})" if rejected else ""
+        raise UserError(f"{run}: expected a whole checkpoint, found none{reason}; train the run first")
+    return folder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from glpilot.app import checkpoint
 from glpilot.app.checkpoint import Position
-from glpilot.app.comm import AgreedError, Communicator, agreement
+from glpilot.app.comm import AgreedError, Communicator, agreement, on_first_rank
 from glpilot.app.config import Config
 from glpilot.app.dataset import Dataset, load_dataset
 from glpilot.app.evaluate import evaluate
@@ -15,6 +15,7 @@ from glpilot.app.run_folder import write_config
 from glpilot.app.sampler import SeedSchedule
 from glpilot.app.summary import format_table, summarise, write_summary
 from glpilot.app.trainer import Trainer, scale_lr
+from glpilot.data.errors import UserError
 
 PREEMPTED_EXIT_CODE = 75
 
@@ -28,16 +29,19 @@ def train(communicator: Communicator, config: Config, parts: Path, run: Path, re
     Raises:
         AgreedError: the parts, the config or the checkpoint do not fit.
     """
+    progress = Progress(config.run.progress if communicator.rank == 0 else "none")
+    folder = on_first_rank(communicator.world, lambda: _choose_checkpoint(run, resume, progress))
     dataset = load_dataset(communicator, parts)
     schedule = _make_schedule(communicator, config, dataset)
     trainer = Trainer(communicator, config, dataset)
-    progress = Progress(config.run.progress if communicator.rank == 0 else "none")
-    position = _resume(communicator, config, dataset, trainer, run, resume, progress)
+    position = Position()
+    if folder is not None:
+        position = checkpoint.load(communicator, config, dataset, trainer, folder)
+        progress.say(f"resumed from {folder}: {position.epoch} epochs and {position.step_in_epoch} steps done")
     position = position.on_steps_per_epoch(schedule.steps_per_epoch)
     writer = None
     with agreement(communicator.world):
         if communicator.rank == 0:
-            run.mkdir(parents=True, exist_ok=True)
             write_config(run, config, parts)
             writer = MetricsWriter(run, position.metrics_bytes, config.run.tensorboard)
     loop = TrainingLoop(communicator, config, dataset, trainer, schedule, position, run, writer, progress)
@@ -170,29 +174,19 @@ def _make_schedule(communicator: Communicator, config: Config, dataset: Dataset)
     )
 
 
-def _resume(
-    communicator: Communicator, config: Config, dataset: Dataset, trainer: Trainer, run: Path, resume: str,
-    progress: Progress,
-) -> Position:
-    """Collective: load the checkpoint that `resume` names, or start afresh."""
-    folder = None
-    with agreement(communicator.world):
-        if communicator.rank == 0:
-            if resume == "auto":
-                folder, rejected = checkpoint.newest(run)
-                for line in rejected:
-                    progress.say(f"rejected {line}")
-            elif resume != "none":
-                folder = Path(resume)
-                checkpoint.verify(folder)
-            elif checkpoint.list_checkpoints(run / "checkpoints"):
-                raise AgreedError(f"--run {run}: holds checkpoints already; go on with --resume auto, or choose another name")
-    folder = communicator.world.bcast(folder)
-    if folder is None:
-        return Position()
-    position = checkpoint.load(communicator, config, dataset, trainer, folder)
-    progress.say(f"resumed from {folder}: {position.epoch} epochs and {position.step_in_epoch} steps done")
-    return position
+def _choose_checkpoint(run: Path, resume: str, progress: Progress) -> Path | None:
+    """The checkpoint that `resume` names, None to start afresh."""
+    if resume == "auto":
+        folder, rejected = checkpoint.newest(run)
+        for line in rejected:
+            progress.say(f"rejected {line}")
+        return folder
+    if resume != "none":
+        checkpoint.verify(Path(resume))
+        return Path(resume)
+    if checkpoint.list_checkpoints(run / "checkpoints"):
+        raise UserError(f"--run {run}: holds checkpoints already; go on with --resume auto, or choose another name")
+    return None
 
 
 def _describe_epoch(record: dict) -> str:

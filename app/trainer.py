@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from glpilot.app.clock import StageClock
-from glpilot.app.comm import Communicator
+from glpilot.app.comm import Communicator, agreement
 from glpilot.app.config import Config
 from glpilot.app.dataset import Dataset
 from glpilot.app.embedding.aggregate import Aggregator
@@ -35,7 +35,8 @@ class Trainer:
         self._communicator = communicator
         self._config = config
         self._dataset = dataset
-        self.device = choose_device(config.run.device, communicator.host.Get_rank())
+        with agreement(communicator.world):
+            self.device = choose_device(config.run.device, communicator.host.Get_rank())
         self.inputs = NodeInputs(communicator, config, dataset)
         torch.manual_seed(config.train.seed)
         self.model = build_model(config.model, self.inputs.width, dataset.book.num_classes).to(self.device)

@@ -7,19 +7,11 @@ from importlib import import_module
 from importlib.metadata import version
 
 import pytest
-
 from command_line import run_command
 from glpilot.app import cli
 from glpilot.app import config as configuration
 from glpilot.app.commands import partition
 from glpilot.data.errors import UserError
-
-
-def end_of(*arguments) -> int:
-    """The exit code of a command line that ends in the parser."""
-    with pytest.raises(SystemExit) as end:
-        run_command(*arguments)
-    return end.value.code
 
 
 def glpilot(*arguments) -> subprocess.CompletedProcess:
@@ -73,8 +65,10 @@ def test_version():
 
 
 @pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["train", "parts"], ["train", "parts", "--run", "a", "--nonsense"]])
-def test_wrong_command_line_ends_with_2(arguments):
-    assert end_of(*arguments) == 2
+def test_wrong_command_line_is_one_line_and_2(arguments):
+    code, out, err = run_command(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("glpilot: ") and "--help" in err
 
 
 def test_unknown_command_is_told_which_there_are():
@@ -85,7 +79,18 @@ def test_unknown_command_is_told_which_there_are():
 
 def test_options_are_not_abbreviated():
     """An abbreviation that works today would change its meaning with the next option."""
-    assert end_of("partition", "graph.h5", "parts", "--part", "2") == 2
+    assert run_command("partition", "graph.h5", "parts", "--part", "2")[0] == 2
+
+
+@pytest.mark.parametrize("environment, lines", [
+    ({"PMI_RANK": "0"}, 1), ({"PMI_RANK": "1"}, 0), ({"OMPI_COMM_WORLD_RANK": "3"}, 0), ({"SLURM_PROCID": "2"}, 0),
+    ({"PMI_RANK": "0", "SLURM_PROCID": "2"}, 1),  # mpirun on the third node of a Slurm job
+])
+def test_a_mistake_of_all_ranks_is_printed_once(environment, lines, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    code, _, err = run_command("train", "parts")
+    assert (code, err.count("\n")) == (2, lines)
 
 
 def test_users_mistake_is_one_line_and_2(tmp_path):

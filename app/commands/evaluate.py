@@ -16,18 +16,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from glpilot.app import config as configuration
-    from glpilot.app.comm import session, set_num_threads
+    from glpilot.app.comm import on_first_rank, session, set_num_threads
+    from glpilot.app.config import validate
     from glpilot.app.evaluate import evaluate
     from glpilot.app.run_folder import open_run, read_config
 
-    content, parts = read_config(arguments.run_folder)
-    if arguments.fanouts:
-        content["train"]["eval_fanouts"] = arguments.fanouts
-    config = configuration.validate(content)
-    set_num_threads(config.run.threads)
+    def resolve():
+        content, parts = read_config(arguments.run_folder)
+        if arguments.fanouts:
+            content.setdefault("train", {})["eval_fanouts"] = arguments.fanouts
+        return validate(content), arguments.parts or parts
+
     with session() as communicator:
-        with open_run(communicator, config, arguments.run_folder, arguments.parts or parts, arguments.checkpoint) as opened:
+        config, parts = on_first_rank(communicator.world, resolve)
+        set_num_threads(config.run.threads)
+        with open_run(communicator, config, arguments.run_folder, parts, arguments.checkpoint) as opened:
             metrics = evaluate(communicator, config, opened.dataset, opened.trainer, ("val", "test"))
             if communicator.rank == 0:
                 print(json.dumps({"checkpoint": str(opened.checkpoint), "step": opened.position.step, **metrics}, indent=2))

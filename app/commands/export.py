@@ -21,22 +21,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from glpilot.app import config as configuration
-    from glpilot.app.comm import AgreedError, session, set_num_threads
+    import numpy as np
+
+    from glpilot.app.comm import AgreedError, on_first_rank, session, set_num_threads
+    from glpilot.app.config import validate
     from glpilot.app.embedding.records import rows_of
     from glpilot.app.export import check_output, write_rows
     from glpilot.app.inference import infer
     from glpilot.app.run_folder import open_run, read_config
 
-    content, parts = read_config(arguments.run_folder)
-    config = configuration.validate(content)
-    check_output(arguments.output, arguments.force)
-    set_num_threads(config.run.threads)
+    def resolve():
+        check_output(arguments.output, arguments.force)
+        content, parts = read_config(arguments.run_folder)
+        return validate(content), arguments.parts or parts
+
     with session() as communicator:
-        with open_run(communicator, config, arguments.run_folder, arguments.parts or parts, arguments.checkpoint) as opened:
+        config, parts = on_first_rank(communicator.world, resolve)
+        set_num_threads(config.run.threads)
+        with open_run(communicator, config, arguments.run_folder, parts, arguments.checkpoint) as opened:
             nodes, inputs = opened.dataset.nodes, opened.trainer.inputs
             if arguments.what == "outputs":
-                wanted = nodes.train_mask | True
+                wanted = np.ones(nodes.num_nodes, bool)
                 rows = infer(communicator, opened.dataset, opened.trainer.model, inputs, wanted, config.embedding.fetch)
             elif inputs.embeddings is None:
                 raise AgreedError(f"{arguments.run_folder}: was trained on features alone and has no embeddings; use --what outputs")

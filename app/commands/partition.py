@@ -1,9 +1,10 @@
 """`glpilot partition`: cut graph.h5 into parts, a file each, with the book that says who owns what."""
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+
+from .stage import show_stage
 
 SUMMARY = "cut a graph into parts"
 
@@ -39,12 +40,6 @@ def run(arguments: Namespace) -> int:
     )
     print(format_table(book, counts))
     return 0
-
-
-def show_stage(stage: str) -> None:
-    """Say what the wait is for, to a person at a terminal only."""
-    if sys.stderr.isatty():
-        print(f"{stage} …", file=sys.stderr, flush=True)
 
 
 def format_table(book, counts) -> str:

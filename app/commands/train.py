@@ -30,13 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     flags = {key: getattr(arguments, key) for key, _ in configuration.keys() if getattr(arguments, key) is not None}
-    config = resolve(arguments, flags)
-
-    from glpilot.app.comm import session, set_num_threads
+    from glpilot.app.comm import on_first_rank, session, set_num_threads
     from glpilot.app.train import train
 
-    set_num_threads(config.run.threads)
     with session() as communicator:
+        config = on_first_rank(communicator.world, lambda: resolve(arguments, flags))
+        set_num_threads(config.run.threads)
         return train(communicator, config, arguments.parts, arguments.run_folder, arguments.resume)
 
 
@@ -50,7 +49,7 @@ def resolve(arguments: argparse.Namespace, flags: dict[str, str]) -> configurati
     if arguments.resume == "none" or arguments.preset is not None or not own_config.is_file():
         base = configuration.preset(arguments.preset or configuration.DEFAULT_PRESET)
     else:
-        from glpilot.app.run_folder import read_config
+        from glpilot.app.run_folder import read_config  # here, since it needs MPI
 
         base, _ = read_config(arguments.run_folder)
     return configuration.load(base, arguments.config, flags)

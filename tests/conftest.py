@@ -34,6 +34,7 @@ def pytest_sessionstart(session):
         reporter._tw._file = open(os.devnull, "w")
 
 
+@pytest.hookimpl(trylast=True)  # after -m has chosen
 def pytest_collection_modifyitems(items):
     if is_multi_rank() and any(item.get_closest_marker("mpi") is None for item in items):
         pytest.exit("under mpirun only tests marked mpi can run: give -m mpi", returncode=4)

@@ -77,6 +77,8 @@ def step_with_torch(name: str, records: Tensor, state: Tensor, row_ids: Tensor, 
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
+# Loops over the one-dimensional views of a row, each writing one of them, are what LLVM turns into vector code.
+
 
 @_jit
 def _sgd(records, state, row_ids, grads, lr):
@@ -86,8 +88,9 @@ def _sgd(records, state, row_ids, grads, lr):
     for i in range(len(row_ids)):
         row = row_ids[i]
         counts[row, dim] += 1
+        weights, grad = records[row], grads[i]
         for d in range(dim):
-            records[row, d] -= grads[i, d] * lr
+            weights[d] -= grad[d] * lr
 
 
 @_jit
@@ -98,11 +101,11 @@ def _adagrad(records, state, row_ids, grads, lr):
     for i in range(len(row_ids)):
         row = row_ids[i]
         counts[row, dim] += 1
+        weights, total, grad = records[row], state[row], grads[i]
         for d in range(dim):
-            grad = grads[i, d]
-            total = state[row, d] + grad * grad
-            state[row, d] = total
-            records[row, d] -= grad * lr / (np.sqrt(total) + eps)
+            total[d] += grad[d] * grad[d]
+        for d in range(dim):
+            weights[d] -= grad[d] * lr / (np.sqrt(total[d]) + eps)
 
 
 @_jit
@@ -112,14 +115,15 @@ def _rowwise_adagrad(records, state, row_ids, grads, lr):
     for i in range(len(row_ids)):
         row = row_ids[i]
         counts[row, dim] += 1
+        weights, grad = records[row], grads[i]
         square = np.float32(0)
         for d in range(dim):
-            square += grads[i, d] * grads[i, d]
+            square += grad[d] * grad[d]
         total = state[row, 0] + square / np.float32(dim)
         state[row, 0] = total
         step_size = np.float32(lr) / (np.sqrt(total) + np.float32(ADAGRAD_EPS))
         for d in range(dim):
-            records[row, d] -= grads[i, d] * step_size
+            weights[d] -= grad[d] * step_size
 
 
 @_jit
@@ -135,13 +139,14 @@ def _adam(records, state, row_ids, grads, lr):
         counts[row, dim] = count
         step_size = np.float32(lr / (1 - BETA1**count))
         scale = np.float32(1 / math.sqrt(1 - BETA2**count))
+        weights, grad = records[row], grads[i]
+        mean, square = state[row, :dim], state[row, dim:]
         for d in range(dim):
-            grad = grads[i, d]
-            mean = state[row, d] * beta1 + grad * rest1
-            square = state[row, dim + d] * beta2 + grad * grad * rest2
-            state[row, d] = mean
-            state[row, dim + d] = square
-            records[row, d] -= mean * step_size / (np.sqrt(square) * scale + eps)
+            mean[d] = mean[d] * beta1 + grad[d] * rest1
+        for d in range(dim):
+            square[d] = square[d] * beta2 + grad[d] * grad[d] * rest2
+        for d in range(dim):
+            weights[d] -= mean[d] * step_size / (np.sqrt(square[d]) * scale + eps)
 
 
 _KERNELS = {"sgd": _sgd, "adagrad": _adagrad, "rowwise_adagrad": _rowwise_adagrad, "adam": _adam}

@@ -1,0 +1,68 @@
+"""Ranks on several hosts, made of network namespaces, compute what ranks of one host compute."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from launch import CHECKOUT, TRAIN_FLAGS, losses_of, make_parts, run, run_ranks
+
+CLUSTER = CHECKOUT / "jobs/cluster/local_cluster.sh"
+
+
+def why_not() -> str:
+    """Why there can be no hosts here; nothing if there can."""
+    if os.geteuid() != 0:
+        return "making hosts needs root"
+    if not all(map(shutil.which, ("ip", "tc", "nsenter", "unshare"))):
+        return "making hosts needs iproute2 and util-linux"
+    if "MPICH" not in run("mpirun", "--version").stdout and "HYDRA" not in run("mpirun", "--version").stdout:
+        return "the options of mpirun below are MPICH's"
+    return ""
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    """Two hosts with links of 1 Gbit/s; hosts that were up already stay."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    were_up = bool(run("bash", CLUSTER, "bytes").stdout)
+    brought_up = run("bash", CLUSTER, "up", 2, "1gbit")
+    if brought_up.returncode != 0:
+        pytest.skip(f"no hosts here: {brought_up.stderr.strip()}")
+    yield "node1,node2"
+    if not were_up:
+        run("bash", CLUSTER, "down")
+
+
+def run_on(hosts: str, num_ranks: int, *command) -> subprocess.CompletedProcess:
+    ranks_per_host = num_ranks // (hosts.count(",") + 1)
+    return run("mpirun", "-launcher", "ssh", "-launcher-exec", CLUSTER.parent / "rsh", "-iface", "glpbr0",
+               "-bind-to", "none", "-hosts", hosts, "-ppn", ranks_per_host, "-np", num_ranks, *command)
+
+
+def sent_bytes() -> int:
+    return sum(int(line.split()[1]) for line in run("bash", CLUSTER, "bytes").stdout.splitlines())
+
+
+@pytest.mark.parametrize("num_ranks", [2, 4])
+@pytest.mark.parametrize("fetch", ["rma", "alltoall"])
+def test_two_hosts_give_the_losses_of_one(hosts, tmp_path, num_ranks, fetch):
+    parts = make_parts(tmp_path)
+    command = ["glpilot", "train", parts, *TRAIN_FLAGS, "--embedding.fetch", fetch]
+    one = run_ranks(num_ranks, *command, "--run", tmp_path / "one")
+    before = sent_bytes()
+    two = run_on(hosts, num_ranks, *command, "--run", tmp_path / "two")
+    assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
+    assert f"{num_ranks} on 2" in two.stdout and f"{num_ranks} on 1" in one.stdout
+    assert sent_bytes() - before > 100_000  # it did cross the network
+    np.testing.assert_allclose(losses_of(tmp_path / "two"), losses_of(tmp_path / "one"), rtol=1e-6)
+
+
+def test_doctor_counts_ranks_by_host(hosts):
+    done = run_on(hosts, 4, "glpilot", "doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 on node1, 2 on node2" in done.stdout

@@ -48,21 +48,36 @@ def sent_bytes() -> int:
     return sum(int(line.split()[1]) for line in run("bash", CLUSTER, "bytes").stdout.splitlines())
 
 
-@pytest.mark.parametrize("num_ranks", [2, 4])
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    return make_parts(tmp_path_factory.mktemp("hosts"))
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def losses_of_one_host(request, parts):
+    """The number of ranks, and their losses on one host."""
+    folder = parts.parent / f"one-{request.param}"
+    done = run_ranks(request.param, "glpilot", "train", parts, *TRAIN_FLAGS, "--run", folder)
+    assert done.returncode == 0, done.stderr
+    assert f"{request.param} on 1" in done.stdout
+    return request.param, losses_of(folder)
+
+
 @pytest.mark.parametrize("fetch", ["rma", "alltoall"])
-def test_two_hosts_give_the_losses_of_one(hosts, tmp_path, num_ranks, fetch):
-    parts = make_parts(tmp_path)
-    command = ["glpilot", "train", parts, *TRAIN_FLAGS, "--embedding.fetch", fetch]
-    one = run_ranks(num_ranks, *command, "--run", tmp_path / "one")
+def test_two_hosts_give_the_losses_of_one(hosts, parts, losses_of_one_host, tmp_path, fetch):
+    num_ranks, losses = losses_of_one_host
+    if (num_ranks, fetch) == (4, "alltoall"):
+        pytest.skip("adds nothing: the two-sided fetch does not ask who shares memory")
     before = sent_bytes()
-    two = run_on(hosts, num_ranks, *command, "--run", tmp_path / "two")
-    assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
-    assert f"{num_ranks} on 2" in two.stdout and f"{num_ranks} on 1" in one.stdout
+    command = ["glpilot", "train", parts, *TRAIN_FLAGS, "--embedding.fetch", fetch, "--run", tmp_path / "run"]
+    done = run_on(hosts, num_ranks, *command)
+    assert done.returncode == 0, done.stderr
+    assert f"{num_ranks} on 2" in done.stdout
     assert sent_bytes() - before > 100_000  # it did cross the network
-    np.testing.assert_allclose(losses_of(tmp_path / "two"), losses_of(tmp_path / "one"), rtol=1e-6)
+    np.testing.assert_allclose(losses_of(tmp_path / "run"), losses, rtol=1e-6)
 
 
 def test_doctor_counts_ranks_by_host(hosts):
-    done = run_on(hosts, 4, "glpilot", "doctor")
+    done = run_on(hosts, 2, "glpilot", "doctor")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 on node1, 2 on node2" in done.stdout
+    assert "1 on node1, 1 on node2" in done.stdout

@@ -59,10 +59,10 @@ def test_a_checkpoint_of_four_ranks_resumes_on_fewer(four_ranks, parts, num_rank
 
 
 def test_export_on_another_number_of_ranks_gives_the_same_file(four_ranks, tmp_path):
-    for num_ranks in (1, 4):
+    for num_ranks in (1, 2):
         done = run_ranks(num_ranks, "glpilot", "export", four_ranks, tmp_path / f"{num_ranks}.csv")
         assert done.returncode == 0, done.stderr
-    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "4.csv").read_bytes()
+    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -38,9 +38,13 @@ def read_config(run: Path) -> tuple[dict, Path]:
     if not path.is_file():
         raise UserError(f"{run}: expected a run's folder with config.yaml; train one with: glpilot train PARTS --run {run}")
     content = configuration.read_yaml(path)
-    if PARTS_KEY not in content:
-        raise UserError(f"{path}: the key '{PARTS_KEY}' is missing; write the path of the parts there")
-    return content, Path(content.pop(PARTS_KEY))
+    parts = content.pop(PARTS_KEY, None)
+    if not isinstance(parts, str):
+        raise UserError(f"{path}: {PARTS_KEY}: expected the path of the parts, got {parts!r}; write it there")
+    for section, values in content.items():
+        if not isinstance(values, dict):
+            raise UserError(f"{path}: {section}: expected a section with keys, got {values!r}; mend it or train again")
+    return content, Path(parts)
 
 
 @dataclass

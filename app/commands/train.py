@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     flags = {key: getattr(arguments, key) for key, _ in configuration.keys() if getattr(arguments, key) is not None}
+
     from glpilot.app.comm import on_first_rank, session, set_num_threads
     from glpilot.app.train import train
 
@@ -52,4 +53,5 @@ def resolve(arguments: argparse.Namespace, flags: dict[str, str]) -> configurati
         from glpilot.app.run_folder import read_config  # here, since it needs MPI
 
         base, _ = read_config(arguments.run_folder)
+        base.get("run", {}).pop("stop_after_steps", None)  # was meant for that start only
     return configuration.load(base, arguments.config, flags)

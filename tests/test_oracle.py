@@ -58,7 +58,10 @@ def assert_same(losses, expected, rows, expected_rows):
 @pytest.mark.parametrize("fetch", ["rma", "alltoall"])
 @pytest.mark.parametrize("cold", ["alltoall", "sparse_allreduce"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rowwise_adagrad", "adam"])
-def test_optimizers_synchronisations_and_fetches(communicator, shared_folder, optimizer, cold, fetch):
+def test_optimizers_synchronisations_and_fetches(
+    communicator, shared_folder, every_rank_is_a_host, optimizer, cold, fetch
+):
+    """Rows come through the window here; the tests below load them from shared memory."""
     flags = dict(embedding__optimizer=optimizer, sync__cold=cold, embedding__fetch=fetch, embedding__lr=0.05)
     assert_same(*run_both(communicator, shared_folder, **flags))
 

@@ -31,10 +31,10 @@ def make_offsets(sizes, num_ranks):
 
 
 @pytest.fixture(params=["shared", "remote"])
-def hosts(request, communicator, monkeypatch):
+def hosts(request):
     """Also as if every rank were on a host of its own, so that all rows come through the window."""
     if request.param == "remote":
-        monkeypatch.setattr(EmbeddingStore, "is_local", lambda self, rank: rank == communicator.rank)
+        request.getfixturevalue("every_rank_is_a_host")
     return request.param
 
 

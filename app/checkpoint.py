@@ -7,7 +7,7 @@ renamed when everything, the manifest last, is on disk.
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,7 +22,8 @@ from glpilot.app.embedding.records import counts_of, rows_of
 from glpilot.app.trainer import Trainer
 from glpilot.data import schema
 from glpilot.data.errors import UserError
-from glpilot.data.hdf5 import create_file, fsync, open_file, read_dataset, replace_atomically, write_dataset
+from glpilot.data.hdf5 import create_file, fsync, open_file, read_dataset, require_room, write_dataset
+from glpilot.data.sealed_json import read_sealed, write_sealed
 
 FORMAT_VERSION = 1
 
@@ -75,6 +76,7 @@ def save(
     with agreement(world):
         if is_root:
             _make_empty(temporary)
+            require_room(temporary, _size_bytes(dataset, trainer))
     with agreement(world):
         checksums = {}
         if trainer.inputs.embeddings is not None:
@@ -88,7 +90,8 @@ def save(
     with agreement(world):
         if is_root:
             files = {name: digest for part in gathered for name, digest in part.items()}
-            _write_manifest(temporary, config, dataset, position, files)
+            number = 1 + max(map(_number_of, list_checkpoints(folder.parent)), default=0)
+            _write_manifest(temporary, number, config, dataset, position, files)
             _rename(temporary, folder)
             _remove_old(folder.parent, config.train.keep_checkpoints)
     return folder
@@ -107,9 +110,17 @@ def newest(run: Path) -> tuple[Path | None, list[str]]:
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """Checkpoint folders, newest first."""
-    steps = [path for path in folder.glob("step-*") if path.name[5:].isdigit()]
-    return sorted(steps, key=lambda path: int(path.name[5:]), reverse=True)
+    """Checkpoint folders, the last written first: after going on from an earlier one, that is not the highest step."""
+    folders = [path for path in folder.glob("step-*") if path.name[5:].isdigit()]
+    return sorted(folders, key=lambda path: (_number_of(path) or math.inf, int(path.name[5:])), reverse=True)
+
+
+def _number_of(folder: Path) -> int:
+    """The place of a checkpoint in the order of writing, from 1 on; 0 if its manifest is damaged."""
+    try:
+        return read_manifest(folder)["number"]
+    except UserError:
+        return 0
 
 
 def verify(folder: Path) -> dict:
@@ -129,15 +140,18 @@ def verify(folder: Path) -> dict:
 
 
 def read_manifest(folder: Path) -> dict:
+    """The manifest of a checkpoint.
+
+    Raises:
+        UserError: it is missing, damaged, or of another version.
+    """
     path = Path(folder) / "manifest.json"
     try:
-        manifest = json.loads(path.read_text())
-        found = manifest["format_version"]
-        if found == FORMAT_VERSION and isinstance(manifest["files"], dict) and manifest["offsets"]:
-            return manifest
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder}: not a whole checkpoint, manifest.json cannot be read ({error})") from None
-    raise UserError(f"{path}: expected format version {FORMAT_VERSION}, found {found}; use another checkpoint")
+        return read_sealed(path, FORMAT_VERSION)
+    except FileNotFoundError:
+        raise UserError(f"{folder}: not a whole checkpoint, manifest.json is missing; use another one") from None
+    except UserError as error:
+        raise UserError(f"not a whole checkpoint: {error}; use another one") from None
 
 
 def load(communicator: Communicator, config: Config, dataset: Dataset, trainer: Trainer, folder: Path) -> Position:
@@ -172,6 +186,14 @@ def _make_empty(folder: Path) -> None:
         raise UserError(f"cannot write {folder}: {error.strerror}; free some space or choose another --run") from error
 
 
+def _size_bytes(dataset: Dataset, trainer: Trainer) -> int:
+    """Bytes of a whole checkpoint, but for headers."""
+    weights = sum(parameter.numel() for parameter in trainer.model.parameters())
+    embeddings = trainer.inputs.embeddings
+    floats_per_row = embeddings.dim + 1 + trainer.row_state.shape[1] if embeddings is not None else 0
+    return 4 * (3 * weights + dataset.book.num_nodes * floats_per_row)
+
+
 def _write_rows(path: Path, dataset: Dataset, trainer: Trainer) -> None:
     records = trainer.inputs.embeddings.records
     with create_file(path, schema.ROWS_FORMAT) as file:
@@ -190,9 +212,11 @@ def _write_model(path: Path, trainer: Trainer) -> None:
                 write_dataset(file, f"{schema.OPTIMIZER}/{index}/{name}", tensor.cpu().numpy())
 
 
-def _write_manifest(folder: Path, config: Config, dataset: Dataset, position: Position, files: dict[str, str]) -> None:
+def _write_manifest(
+    folder: Path, number: int, config: Config, dataset: Dataset, position: Position, files: dict[str, str]
+) -> None:
     manifest = {
-        "format_version": FORMAT_VERSION,
+        "number": number,
         "graph_hash": dataset.book.graph_hash,
         "part_offsets": list(dataset.book.offsets),
         "offsets": dataset.offsets.tolist(),
@@ -200,8 +224,7 @@ def _write_manifest(folder: Path, config: Config, dataset: Dataset, position: Po
         "config": config.model_dump(),
         "files": files,
     }
-    with replace_atomically(folder / "manifest.json") as temporary:
-        temporary.write_text(json.dumps(manifest, indent=2) + "\n")
+    write_sealed(folder / "manifest.json", FORMAT_VERSION, manifest)
 
 
 def _rename(temporary: Path, folder: Path) -> None:
@@ -217,7 +240,8 @@ def _rename(temporary: Path, folder: Path) -> None:
 
 
 def _remove_old(folder: Path, num_kept: int) -> None:
-    for old in list_checkpoints(folder)[num_kept:]:
+    whole = [path for path in list_checkpoints(folder) if _number_of(path)]
+    for old in whole[num_kept:]:
         shutil.rmtree(old, ignore_errors=True)
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import NoReturn
 
 from glpilot.app.launcher import is_first_rank
-from glpilot.data.errors import UserError
+from glpilot.data.errors import UserError, describe
 
 # Subcommand → its module in app/commands.
 COMMANDS = {
@@ -50,15 +50,22 @@ def main() -> int:
         arguments = build_parser().parse_args()
         program = f"glpilot {arguments.command}"
         return arguments.run(arguments) or 0
-    except UserError as error:
-        if is_first_rank(os.environ):  # the others met the same mistake
-            print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130  # as shells count it
     except BrokenPipeError:  # the reader of our output, such as `head`, has gone
         sys.stderr.close()
         return 1
+    except ImportError as error:
+        if is_first_rank(os.environ):
+            print(f"{program}: {error}; set the environment up with: bash jobs/setup.sh", file=sys.stderr)
+        return 2
+    except (UserError, OSError) as error:
+        if is_first_rank(os.environ):  # the others met the same mistake
+            print(f"{program}: {describe(error)}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"{program}: not enough memory ({error})", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130  # as shells count it
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
 from glpilot.app.launcher import promised_size  # noqa: E402
-from glpilot.data.errors import UserError  # noqa: E402
+from glpilot.data.errors import UserError, describe  # noqa: E402
 
 FAULT_EXIT_CODE = 1
 Result = TypeVar("Result")
@@ -116,11 +116,11 @@ def session() -> Iterator[Communicator]:
         if communicator.rank == 0:
             raise
         raise SystemExit(2) from error
-    except UserError as error:
+    except (UserError, OSError) as error:
         rank = MPI.COMM_WORLD.Get_rank()
         if MPI.COMM_WORLD.Get_size() == 1:
             raise
-        print(f"glpilot: rank {rank}: {error}", file=sys.stderr, flush=True)
+        print(f"glpilot: rank {rank}: {describe(error)}", file=sys.stderr, flush=True)
         MPI.COMM_WORLD.Abort(2)
     except Exception:
         print(f"glpilot: rank {MPI.COMM_WORLD.Get_rank()} failed:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
@@ -137,8 +137,8 @@ def agreement(comm: MPI.Intracomm) -> Iterator[None]:
     mistake = None
     try:
         yield
-    except UserError as error:
-        mistake = str(error)
+    except (UserError, OSError) as error:
+        mistake = describe(error)
     mistakes = [(rank, text) for rank, text in enumerate(comm.allgather(mistake)) if text is not None]
     if mistakes:
         rank, text = mistakes[0]
@@ -155,8 +155,8 @@ def on_first_rank(comm: MPI.Intracomm, work: Callable[[], Result]) -> Result:
     if comm.Get_rank() == 0:
         try:
             result = work()
-        except UserError as error:
-            mistake = str(error)
+        except (UserError, OSError) as error:
+            mistake = describe(error)
     result, mistake = comm.bcast((result, mistake))
     if mistake is not None:
         raise AgreedError(mistake)

@@ -20,7 +20,8 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_truth_for_number(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, bool) and cls.model_fields[info.field_name].annotation in (int, float):
+        wants_number = cls.model_fields[info.field_name].annotation in (int, float, List[int])
+        if wants_number and any(isinstance(item, bool) for item in (value if isinstance(value, list) else [value])):
             raise ValueError(f"expected a number, got {value}")
         return value
 
@@ -32,7 +33,7 @@ class SamplerConfig(Section):
     @field_validator("fanouts")
     @classmethod
     def _check_fanouts(cls, fanouts: List[int]) -> List[int]:
-        if not fanouts or any(fanout != -1 and fanout < 1 for fanout in fanouts):
+        if not fanouts or any(fanout != -1 and not 1 <= fanout < 2**31 for fanout in fanouts):
             raise ValueError("expected one number per layer, each at least 1, or -1 for all neighbours")
         return fanouts
 
@@ -57,9 +58,9 @@ class ModelConfig(Section):
 class EmbeddingConfig(Section):
     dim: int = Field(64, ge=1, description="floats per row")
     optimizer: Literal["sgd", "adagrad", "rowwise_adagrad", "adam"] = Field("adam", description="optimizer of the rows")
-    lr: float = Field(0.01, gt=0, description="learning rate of the rows")
+    lr: float = Field(0.01, gt=0, le=1000, description="learning rate of the rows")
     init_scale: float = Field(
-        0.05, ge=0, description="rows start uniform in ±this, unless the graph was imported with `--embeddings`"
+        0.05, ge=0, le=1000, description="rows start uniform in ±this, unless the graph was imported with `--embeddings`"
     )
     fetch: Literal["rma", "alltoall"] = Field(
         "rma", description="how remote rows are read: one-sided MPI Get, or a two-sided exchange"
@@ -74,7 +75,7 @@ class SyncConfig(Section):
 
 class TrainConfig(Section):
     epochs: int = Field(10, ge=0, description="passes over the training nodes")
-    lr: float = Field(0.003, gt=0, description="learning rate of the model (Adam)")
+    lr: float = Field(0.003, gt=0, le=1000, description="learning rate of the model (Adam)")
     lr_schedule: Literal["constant", "warmup", "cosine"] = Field(
         "constant", description="for both learning rates: constant, linear warm-up, or warm-up and then cosine to 0"
     )
@@ -95,7 +96,7 @@ class TrainConfig(Section):
 
 class RunConfig(Section):
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the model computes; `auto`: a GPU if there is one")
-    threads: int = Field(1, ge=1, description="torch threads per rank; sampling takes one, so that it is reproducible")
+    threads: int = Field(1, ge=1, le=1024, description="torch threads per rank; sampling takes one, so that it is reproducible")
     stop_after_steps: int = Field(
         0, ge=0, description="end this start after so many steps with a checkpoint and exit code 75; 0: never"
     )
@@ -169,14 +170,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; raises UserError if there is none."""
     try:
         content = yaml.safe_load(Path(path).read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--config {path}: cannot be read ({error})") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"--config {path}: not valid YAML ({' '.join(str(error).split())})") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # values that look like dates or numbers, and are none
+        raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
     if content is None:  # an empty file
         return {}
     if not isinstance(content, dict):
-        raise UserError(f"--config {path}: expected sections with keys, got {type(content).__name__}")
+        raise UserError(f"{path}: expected sections with keys, got {type(content).__name__}")
     return content
 
 
@@ -198,7 +199,7 @@ def _parse_flag(key: str, text: str) -> Any:
         text = f"[{text.strip('[]')}]"
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise UserError(f"--{key}: cannot read {text!r}") from None
 
 

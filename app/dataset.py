@@ -79,6 +79,14 @@ def _read_own_part(book: PartitionBook, folder: Path, part_id: int) -> Part:
         raise UserError(f"{path}: belongs to another partition than book.json; run glpilot partition again")
     if part.nodes.num_nodes != book.offsets[part_id + 1] - book.offsets[part_id]:
         raise UserError(f"{path}: holds {part.nodes.num_nodes} nodes, unlike book.json; run glpilot partition again")
+    features = part.nodes.features
+    found = (0 if features is None else features.shape[1], part.nodes.num_classes, part.nodes.is_multilabel)
+    expected = (book.num_features, book.num_classes, book.is_multilabel)
+    if found != expected:
+        raise UserError(
+            f"{path}: expected (features, classes, several labels a node) {expected} as in book.json, found {found}; "
+            "run glpilot partition again"
+        )
     return part
 
 

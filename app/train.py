@@ -1,6 +1,7 @@
 """A training run: load, resume, train epoch by epoch, evaluate, sum up."""
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 
@@ -109,6 +110,11 @@ class TrainingLoop:
                 config.train.epochs * num_steps,
             )
             loss = trainer.step(batch, self._schedule.num_seeds_global(step), lr_scale)
+            if not math.isfinite(loss):  # the same on all ranks
+                raise AgreedError(
+                    f"step {position.step + 1}: the loss is {loss}; lower train.lr or embedding.lr, or go on from an "
+                    "earlier checkpoint"
+                )
             self._num_steps_now += 1
             self._advance(loss, time.perf_counter() - start)
             if self._num_steps_now == config.run.stop_after_steps:

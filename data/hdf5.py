@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import shutil
 from importlib.metadata import version
 from pathlib import Path
 from typing import Iterator
@@ -14,6 +16,8 @@ from . import schema
 from .errors import UserError
 
 CHUNK_BYTES = 1 << 20
+SPARE_BYTES = 1 << 20  # for what HDF5 adds to the arrays
+MAX_NAME_BYTES = 200  # leaves room for the marks of a temporary name
 
 
 def fsync(path: Path) -> None:
@@ -32,6 +36,8 @@ def check_output(path: Path, force: bool) -> None:
         UserError: `path` exists and `force` is false, or it is a folder, or its folder cannot be written.
     """
     path = Path(path)
+    if len(os.fsencode(path.name)) > MAX_NAME_BYTES:
+        raise UserError(f"{path}: expected a name of at most {MAX_NAME_BYTES} bytes, got {len(os.fsencode(path.name))}")
     if path.is_dir():
         raise UserError(f"{path} is a folder; expected the name of a file to write")
     if path.exists() and not force:
@@ -77,14 +83,33 @@ def create_file(path: Path, format_name: str, force: bool = True) -> Iterator[h5
             yield file
 
 
+def require_room(path: Path, num_bytes: int) -> None:
+    """Refuse to write more than the file system of `path` has room for. HDF5 does not survive a full disk.
+
+    Raises:
+        UserError: there is too little.
+    """
+    folder = next(parent for parent in [Path(path), *Path(path).absolute().parents] if parent.exists())
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < num_bytes + SPARE_BYTES:
+        raise UserError(
+            f"cannot write {path}: needs {(num_bytes + SPARE_BYTES) / 2**20:,.0f} MiB, found "
+            f"{free_bytes / 2**20:,.0f} MiB free; make room, or choose another folder"
+        )
+
+
 def create_dataset(file: h5py.Group, name: str, shape: tuple[int, ...], dtype) -> h5py.Dataset:
-    """An empty dataset in chunks of whole rows, with a checksum (fletcher32) on each chunk."""
+    """An empty dataset in chunks of whole rows, with a checksum (fletcher32) on each chunk.
+
+    Raises:
+        UserError: the disk has no room for it.
+    """
     if shape == () or 0 in shape:
         return file.create_dataset(name, shape=shape, dtype=dtype)
     itemsize = 16 if dtype == h5py.string_dtype() else np.dtype(dtype).itemsize
     row_bytes = max(1, int(np.prod(shape[1:], dtype=np.int64)) * itemsize)
+    require_room(Path(file.file.filename), shape[0] * row_bytes)
     num_rows = min(shape[0], max(1, CHUNK_BYTES // row_bytes))
-    # HDF5 cannot checksum what a chunk only points to, so strings go without.
     checksum = dtype != h5py.string_dtype()
     return file.create_dataset(name, shape=shape, dtype=dtype, chunks=(num_rows, *shape[1:]), fletcher32=checksum)
 
@@ -94,7 +119,11 @@ def write_dataset(file: h5py.Group, name: str, array: np.ndarray) -> None:
     array = np.asarray(array)
     is_text = array.dtype.kind in "OUT"
     dtype = h5py.string_dtype() if is_text else array.dtype
-    create_dataset(file, name, array.shape, dtype)[...] = array.astype(object) if is_text else array
+    dataset = create_dataset(file, name, array.shape, dtype)
+    if is_text:
+        require_room(Path(file.file.filename), sum(map(len, array.ravel().tolist())))
+        dataset.attrs[schema.CHECKSUM] = _checksum_of_strings(array)
+    dataset[...] = array.astype(object) if is_text else array
 
 
 def read_dataset(file: h5py.Group, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
@@ -102,16 +131,27 @@ def read_dataset(file: h5py.Group, name: str, start: int = 0, stop: int | None =
     try:
         dataset = file[name]
         if h5py.check_string_dtype(dataset.dtype):
-            return dataset.asstr()[start:stop]
+            strings = dataset.asstr()[start:stop]
+            if len(strings) == len(dataset) and dataset.attrs.get(schema.CHECKSUM) != _checksum_of_strings(strings):
+                raise OSError("its checksum does not fit")
+            return strings
         return dataset[start:stop]
     except KeyError:
         raise UserError(
             f"{file.file.filename}: dataset '{name}' is missing; the file is incomplete, make it again"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:  # strings carry no checksum, so damage shows in decoding
+    except (OSError, ValueError, UnicodeDecodeError) as error:
         raise UserError(
             f"{file.file.filename}: dataset '{name}' cannot be read ({error}); the file is damaged, make it again"
         ) from error
+
+
+def _checksum_of_strings(strings: np.ndarray) -> str:
+    """HDF5 cannot checksum what a chunk only points to, so the checksum of strings is an attribute of theirs."""
+    digest = hashlib.blake2b(digest_size=16)
+    for start in range(0, len(strings), 1 << 16):
+        digest.update("".join(f"{len(text)}:{text}" for text in strings[start : start + (1 << 16)]).encode())
+    return digest.hexdigest()
 
 
 def read_attribute(file: h5py.File, name: str):

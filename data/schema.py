@@ -8,6 +8,8 @@ FORMAT = "format"
 FORMAT_VERSION = "format_version"
 PROGRAM = "program"
 
+CHECKSUM = "checksum"  # attribute of a dataset of strings: hex digest of them all
+
 GRAPH_FORMAT = "glpilot.graph"
 PART_FORMAT = "glpilot.part"
 ROWS_FORMAT = "glpilot.checkpoint.rows"

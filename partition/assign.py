@@ -7,6 +7,7 @@ import numpy as np
 
 from glpilot.data.errors import UserError
 from glpilot.data.graph import Graph
+from glpilot.data.importers.arrays import read_array
 
 from .metis import partition_by_metis
 
@@ -93,15 +94,12 @@ def read_assignment(path: Path, num_nodes: int, num_parts: int) -> np.ndarray:
     Raises:
         UserError: no such file, or not an array of that kind, or a part beyond 0 … num_parts - 1.
     """
-    try:
-        part_id = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; expected an assignment of nodes to parts (.npy)") from None
-    except (OSError, ValueError, EOFError, MemoryError) as error:
-        raise UserError(f"{path}: not a readable .npy file of integers ({error})") from error
-    found = f"{part_id.dtype} {list(part_id.shape)}" if isinstance(part_id, np.ndarray) else "an archive of arrays"
-    if not isinstance(part_id, np.ndarray) or part_id.dtype.kind not in "iu" or part_id.shape != (num_nodes,):
-        raise UserError(f"{path}: expected integers [{num_nodes}], a part for every node of the graph; found {found}")
+    part_id = read_array(path)
+    if part_id.dtype.kind not in "iu" or part_id.shape != (num_nodes,):
+        raise UserError(
+            f"{path}: expected integers [{num_nodes}], a part for every node of the graph; "
+            f"found {part_id.dtype} {list(part_id.shape)}"
+        )
     if part_id.min() < 0 or part_id.max() >= num_parts:
         raise UserError(
             f"{path}: expected parts from 0 to {num_parts - 1}, found {part_id.min()} to {part_id.max()}; "

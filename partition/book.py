@@ -1,14 +1,13 @@
 """The partition book: which part owns which nodes. A pure value, stored as parts/book.json."""
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from glpilot.data.errors import UserError
-from glpilot.data.hdf5 import replace_atomically
+from glpilot.data.sealed_json import read_sealed, write_sealed
 
 FORMAT_VERSION = 1
 FILE_NAME = "book.json"
@@ -59,8 +58,7 @@ class PartitionBook:
 
 def write_book(folder: Path, book: PartitionBook) -> None:
     """Write book.json; the last file of a partition to be written, so that it marks it complete."""
-    with replace_atomically(Path(folder) / FILE_NAME) as temporary:
-        temporary.write_text(json.dumps({"format_version": FORMAT_VERSION, **asdict(book)}, indent=2) + "\n")
+    write_sealed(Path(folder) / FILE_NAME, FORMAT_VERSION, asdict(book))
 
 
 def read_book(folder: Path) -> PartitionBook:
@@ -71,20 +69,15 @@ def read_book(folder: Path) -> PartitionBook:
     """
     path = Path(folder) / FILE_NAME
     try:
-        content = json.loads(path.read_text())
-        found = content.pop("format_version")
-        if found != FORMAT_VERSION:
-            raise UserError(
-                f"{path}: expected format version {FORMAT_VERSION}, found {found}; run glpilot partition again"
-            )
+        content = read_sealed(path, FORMAT_VERSION)
         book = PartitionBook(**{**content, "offsets": tuple(int(offset) for offset in content["offsets"])})
     except FileNotFoundError:
         raise UserError(
             f"{path}: no such file; make the parts with: glpilot partition graph.h5 --parts N {folder}"
         ) from None
-    except UserError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except UserError as error:
+        raise UserError(f"{error}; run glpilot partition again") from None
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: not a partition book ({error}); run glpilot partition again") from error
     offsets = np.asarray(book.offsets)
     if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != book.num_nodes or (np.diff(offsets) < 0).any():

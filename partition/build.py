@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from . import quality
 from .book import FILE_NAME, PartitionBook, write_book
 from .relabel import Relabelling, index_bits, relabel, relabel_in_edges
 
+UNFINISHED = ".unfinished"  # the folder of parts that are being written
 # The files that we write, and what a killed run leaves of them.
 _PART_FILE = re.compile(r"part-\d{5,}\.h5|\.(part-\d{5,}\.h5|book\.json)\.\d+\.tmp")
 
@@ -44,8 +46,8 @@ def write_partition(
 ) -> tuple[PartitionBook, list[quality.PartCounts]]:
     """Write one file a part, one after the other, and then the book, which marks the folder complete.
 
-    An older partition in the folder goes first, its book before its parts; other files stay. Work that
-    fails leaves neither a book nor part files. Shows a bar on a terminal.
+    An older partition in the folder is replaced when all parts are on disk, so work that fails leaves it as it was;
+    other files stay. Shows a bar on a terminal.
 
     Args:
         part_id: int [num_nodes], the part of every row of the graph, from 0 to num_parts - 1.
@@ -59,13 +61,14 @@ def write_partition(
     bits = index_bits(graph.num_nodes, graph.num_edges)
     relabelling = relabel(part_id, num_parts, np.int32 if bits == 32 else np.int64)
     was_there = folder.exists()
-    remove_partition(folder)
+    unfinished = folder / UNFINISHED
+    shutil.rmtree(unfinished, ignore_errors=True)
     counts = []
     try:
         for p in tqdm(range(num_parts), desc="writing parts", unit="part", disable=None, leave=False):
             part = make_part(graph, graph_hash, relabelling, p)
             counts.append(quality.count_part(part, graph.num_nodes))
-            write_part(part_path(folder, p), part)
+            write_part(part_path(unfinished, p), part)
         book = PartitionBook(
             graph_hash=graph_hash,
             num_nodes=graph.num_nodes,
@@ -82,14 +85,27 @@ def write_partition(
             replication=quality.replication(counts),
             dtype_bits=bits,
         )
-        write_book(folder, book)
+        write_book(unfinished, book)
+        _move_partition(unfinished, folder)
     except BaseException:
-        remove_partition(folder)
+        shutil.rmtree(unfinished, ignore_errors=True)
         if not was_there:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
     return book, counts
+
+
+def _move_partition(unfinished: Path, folder: Path) -> None:
+    """Put a complete partition in the place of an older one; its book comes last."""
+    remove_partition(folder)
+    try:
+        for path in sorted(unfinished.iterdir(), key=lambda path: path.name == FILE_NAME):
+            os.replace(path, folder / path.name)
+        fsync(folder)
+        unfinished.rmdir()
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
 def make_part(graph: Graph, graph_hash: str, relabelling: Relabelling, part_id: int) -> Part:

@@ -156,7 +156,7 @@ def test_a_damaged_assignment_is_refused(tmp_path, content):
 def test_an_archive_for_an_assignment_is_refused(tmp_path):
     with open(tmp_path / "parts.npy", "wb") as file:
         np.savez(file, a=np.zeros(5, dtype=int))
-    with pytest.raises(UserError, match="an archive of arrays"):
+    with pytest.raises(UserError, match="found an .npz archive"):
         assign(make_graph(5, [(0, 1)]), 2, str(tmp_path / "parts.npy"))
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies
 
 from glpilot.data.errors import UserError
+from glpilot.data.sealed_json import write_sealed
 from glpilot.partition.book import FILE_NAME, PartitionBook, read_book, write_book
 
 BOOK = PartitionBook(
@@ -43,15 +44,26 @@ def test_part_of_is_a_look_through_the_ranges(sizes):
 def test_a_damaged_book_is_refused(tmp_path, change, message):
     write_book(tmp_path, BOOK)
     path = tmp_path / FILE_NAME
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    content = {**json.loads(path.read_text()), **change}
+    version, _ = content.pop("format_version"), content.pop("checksum")
+    write_sealed(path, version, content)
     with pytest.raises(UserError, match=message):
         read_book(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "{\"format_version\": 1", "\x00\xff"])
+@pytest.mark.parametrize("change", [{"num_features": 3}, {"edge_cut": 4}, {"offsets": [0, 5, 5, 10]}, {"extra": 1}])
+def test_a_book_that_was_edited_is_refused(tmp_path, change):
+    write_book(tmp_path, BOOK)
+    path = tmp_path / FILE_NAME
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(UserError, match="does not have its checksum.*run glpilot partition again"):
+        read_book(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, "{\"format_version\": 1", "\x00\xff"])
 def test_what_is_no_book_is_refused(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
-    with pytest.raises(UserError, match="not a partition book"):
+    with pytest.raises(UserError, match="cannot be read"):
         read_book(tmp_path)
 
 

@@ -11,6 +11,7 @@ from glpilot.app.checkpoint import (
     FORMAT_VERSION, Position, checksum, folder_of, list_checkpoints, newest, read_manifest, verify,
 )
 from glpilot.data.errors import UserError
+from glpilot.data.sealed_json import write_sealed
 
 
 def make_checkpoint(run: Path, step: int, **changes) -> Path:
@@ -20,10 +21,10 @@ def make_checkpoint(run: Path, step: int, **changes) -> Path:
     for name in ("rows-00000.h5", "rows-00001.h5", "model.h5"):
         (folder / name).write_bytes(f"{name} of step {step}".encode())
     manifest = {
-        "format_version": FORMAT_VERSION, "offsets": [0, 3, 5],
+        "number": len(list(folder.parent.iterdir())), "offsets": [0, 3, 5],
         "files": {path.name: checksum(path) for path in folder.iterdir()}, **changes,
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    write_sealed(folder / "manifest.json", FORMAT_VERSION, manifest)
     return folder
 
 
@@ -62,6 +63,11 @@ def cut_manifest(folder: Path):
     path.write_text(path.read_text()[:-10])
 
 
+def edit_manifest(folder: Path):
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "offsets": [0, 5]}))
+
+
 def write_manifest(content: bytes):
     return lambda folder: (folder / "manifest.json").write_bytes(content)
 
@@ -73,18 +79,16 @@ DAMAGES = {
     "wrong bit": (flip_a_bit, "model.h5 does not have its checksum"),
     "cut shard": (cut_shard, "rows-00000.h5 does not have its checksum"),
     "longer shard": (append_to_shard, "rows-00000.h5 does not have its checksum"),
-    "no manifest": (remove_manifest, "manifest.json cannot be read"),
-    "cut manifest": (cut_manifest, "manifest.json cannot be read"),
-    "empty manifest": (write_manifest(b""), "manifest.json cannot be read"),
-    "binary manifest": (write_manifest(b"\xff\x00\xfe"), "manifest.json cannot be read"),
-    "manifest of a list": (write_manifest(b"[1, 2]"), "manifest.json cannot be read"),
-    "manifest of a number": (write_manifest(b"7"), "manifest.json cannot be read"),
-    "manifest without version": (write_manifest(b"{}"), "manifest.json cannot be read"),
-    "manifest without files": (
-        write_manifest(b'{"format_version": 1, "offsets": [0]}'), "manifest.json cannot be read"
-    ),
-    "manifest without offsets": (
-        write_manifest(b'{"format_version": 1, "files": {}}'), "manifest.json cannot be read"
+    "no manifest": (remove_manifest, "manifest.json is missing"),
+    "cut manifest": (cut_manifest, "manifest.json: cannot be read"),
+    "empty manifest": (write_manifest(b""), "manifest.json: cannot be read"),
+    "binary manifest": (write_manifest(b"\xff\x00\xfe"), "manifest.json: cannot be read"),
+    "manifest of a list": (write_manifest(b"[1, 2]"), "manifest.json: cannot be read"),
+    "manifest of a number": (write_manifest(b"7"), "manifest.json: cannot be read"),
+    "manifest without version": (write_manifest(b"{}"), "manifest.json: cannot be read"),
+    "edited manifest": (edit_manifest, "manifest.json: does not have its checksum"),
+    "manifest without checksum": (
+        write_manifest(b'{"format_version": 1, "files": {}}'), "manifest.json: does not have its checksum"
     ),
     "another version": (
         write_manifest(b'{"format_version": 99, "files": {}, "offsets": [0]}'), "expected format version 1, found 99"
@@ -115,8 +119,8 @@ def test_damage_is_found_and_named(tmp_path, damage):
 
 def test_the_newest_whole_checkpoint_is_taken(tmp_path, damage):
     spoil, word = damage
-    whole = make_checkpoint(tmp_path, 9)
     make_checkpoint(tmp_path, 8)
+    whole = make_checkpoint(tmp_path, 9)
     spoil(make_checkpoint(tmp_path, 100))
     folder, rejected = newest(tmp_path)
     assert folder == whole
@@ -133,19 +137,19 @@ def test_no_checkpoint_is_whole(tmp_path):
 
 def test_a_folder_that_is_not_there_is_not_a_checkpoint(tmp_path):
     assert newest(tmp_path / "none") == (None, [])
-    with pytest.raises(UserError, match="manifest.json cannot be read"):
+    with pytest.raises(UserError, match="manifest.json is missing"):
         verify(tmp_path / "none")
 
 
-def test_checkpoints_are_listed_by_number_newest_first(tmp_path):
+def test_checkpoints_are_listed_in_the_order_of_writing_newest_first(tmp_path):
     for step in (9, 100, 10):
         make_checkpoint(tmp_path, step)
     folder = tmp_path / "checkpoints"
     shutil.copytree(folder / "step-9", folder / ".step-200.tmp")  # what a run that was killed leaves behind
     shutil.copytree(folder / "step-9", folder / ".step-300.old")
     shutil.copytree(folder / "step-9", folder / "step-latest")
-    assert [path.name for path in list_checkpoints(folder)] == ["step-100", "step-10", "step-9"]
-    assert newest(tmp_path)[0].name == "step-100"
+    assert [path.name for path in list_checkpoints(folder)] == ["step-10", "step-100", "step-9"]
+    assert newest(tmp_path)[0].name == "step-10"  # the run went on from step 9
 
 
 def test_checksums_tell_files_apart(tmp_path):

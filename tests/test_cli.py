@@ -136,3 +136,18 @@ def test_reader_that_goes_away_leaves_no_traceback():
         capture_output=True, text=True, timeout=60,
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("error, code, message", [
+    (ModuleNotFoundError("No module named 'horovod'"), 2, "No module named 'horovod'; set the environment up with"),
+    (OSError(28, "No space left on device", "/runs/a"), 2, "/runs/a: No space left on device"),
+    (MemoryError("Unable to allocate 1 TiB"), 1, "not enough memory (Unable to allocate 1 TiB)"),
+])
+def test_what_the_environment_lacks_is_one_line(monkeypatch, error, code, message):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setattr(partition, "run", fail)
+    found, out, err = run_command("partition", "graph.h5", "parts", "--parts", 2)
+    assert (found, out, err.count("\n")) == (code, "", 1)
+    assert err.startswith(f"glpilot partition: {message}")

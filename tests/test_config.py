@@ -155,12 +155,24 @@ def test_a_wrong_file_is_one_line(tmp_path, text, word):
     assert word in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["2001-13-45", "0x_", "!!int abc", "9" * 5000, "[" * 3000])
+def test_a_value_that_yaml_stumbles_over_is_named(text):
+    with pytest.raises(UserError, match="train.lr"):
+        load({}, None, {"train.lr": text})
+
+
+@pytest.mark.parametrize("text", ["true,5", "9223372036854775808,5", "0,5"])
+def test_fanouts_are_counts(text):
+    with pytest.raises(UserError, match="sampler.fanouts"):
+        load({}, None, {"sampler.fanouts": text})
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", None])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
     path = tmp_path / "c.yaml"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(UserError, match=r"--config .*c\.yaml: cannot be read"):
+    with pytest.raises(UserError, match=r"c\.yaml: (cannot be read|not valid YAML)"):
         load({}, path, {})
 
 

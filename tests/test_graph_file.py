@@ -1,4 +1,5 @@
 import re
+import shutil
 from dataclasses import fields, replace
 
 import h5py
@@ -153,3 +154,21 @@ def test_missing_dataset(path):
         del file[schema.VAL_MASK]
     with pytest.raises(UserError, match="'val_mask' is missing"):
         read_graph(path)
+
+
+def test_a_changed_string_is_noticed(path):
+    """HDF5 cannot checksum strings of their own lengths; the file must."""
+    content = path.read_bytes()
+    name = str(GRAPH.nodes.original_ids[7]).encode()
+    assert content.count(name) >= 1
+    path.write_bytes(content.replace(name, name[:-1] + b"~"))
+    with pytest.raises(UserError, match="original_ids.*damaged"):
+        read_graph(path)
+
+
+def test_a_disk_without_room_is_refused_before_hdf5_meets_it(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1 << 20))
+    with pytest.raises(UserError, match="needs 1 MiB, found 1 MiB free"):
+        write_graph(tmp_path / "graph.h5", GRAPH)
+    assert list(tmp_path.iterdir()) == []

@@ -45,6 +45,10 @@ def fails(tmp_path):
     ("src,dst\n0,1\n,1\n", "edges.csv, line 3: no value for 'src'"),
     ("src,dst\na,b\na,  \n", "edges.csv, line 3: no value for 'dst'"),
     ("src,dst\n0,1\n1,x\n", "edges.csv, line 3: the id 'x' is not an integer while others are"),
+    ("src,dst\n9223372036854775807,0\n1,9223372036854775808\n", "line 3: the id '9223372036854775808' does not fit 64"),
+    ("src,dst\n9223372036854775808,18446744073709551615\n", "line 2: the id '9223372036854775808' does not fit 64"),
+    ("src,dst\n9007199254740993.0,1\n", "line 2: the id '9007199254740993.0' is not an integer"),
+    ("src,dst\n0,1\n1," + "7" * 5000 + "\n", "line 3: the id '777"),
     ("src,dst\n0,1\n1,1.5\n", "edges.csv, line 3: the id '1.5' is not an integer while others are"),
     ("src,dst\n0,1\n1,nan\n", "edges.csv, line 3: the id 'nan' is not an integer while others are"),
     ("src,dst\n\"a\nb\",c\n1,c\n", "edges.csv, line 3: the id 'a\\nb' is not an integer while others are"),
@@ -219,3 +223,16 @@ def test_full_disk_leaves_nothing(tmp_path, monkeypatch):
     code, _, err = run_command("import", "--edges", tmp_path / "edges.csv", tmp_path / "graph.h5")
     assert (code, err.count("\n")) == (2, 1) and "No space left on device" in err
     assert [item.name for item in tmp_path.iterdir()] == ["edges.csv"]
+
+
+@pytest.mark.parametrize("indptr", [[0, -5, 3, 5, 6, 7, 14], [0, 5, 3, 5, 6, 7, 14], [0, -500000, 3, 5, 6, 7, 14]])
+def test_sparse_matrix_with_pointers_astray(fails, tmp_path, indptr):
+    """SciPy's conversion would follow them out of its memory."""
+    arrays = dict(format=np.array(b"csr"), shape=np.array([6, 6]), data=np.ones(14), indices=np.arange(14) % 6)
+    fails({"m.npz": dict(arrays, indptr=np.array(indptr))}, "not a sparse matrix", "--npz", "m.npz", edges=False)
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    (tmp_path / "edges.csv").write_text(EDGES)
+    code, _, err = run_command("import", "--edges", tmp_path / "edges.csv", tmp_path / ("x" * 300))
+    assert code == 2 and err.count("\n") == 1 and "xxx" in err

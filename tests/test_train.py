@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import h5py
 import numpy as np
 import pytest
 from runs import NUM_PARTS, gather_rows, make_config, write_parts
@@ -16,6 +17,7 @@ from glpilot.app.evaluate import evaluate
 from glpilot.app.export import write_rows
 from glpilot.app.run_folder import open_run, read_config
 from glpilot.app.train import PREEMPTED_EXIT_CODE, train
+from glpilot.app.trainer import Trainer
 from glpilot.data.hdf5 import open_file
 from glpilot.data.part import part_path, read_part
 from glpilot.data.schema import EMBEDDINGS_FORMAT
@@ -113,6 +115,40 @@ def test_resume_auto_passes_over_a_damaged_checkpoint(communicator, shared_folde
     communicator.world.Barrier()
     assert start(communicator, parts, run, "auto") == 0
     assert losses_of(run) == losses
+
+
+def test_going_on_from_an_earlier_checkpoint_keeps_what_is_written_then(communicator, shared_folder, parts):
+    run = shared_folder / "run"
+    start(communicator, parts, run, train__checkpoint_steps=2, train__keep_checkpoints=100)
+    steps = sorted(int(path.name[5:]) for path in checkpoint.list_checkpoints(run / "checkpoints"))
+    earlier = str(run / "checkpoints" / f"step-{steps[0]}")
+    start(communicator, parts, run, earlier, run__stop_after_steps=1, train__keep_checkpoints=1)
+    communicator.world.Barrier()
+    kept = checkpoint.list_checkpoints(run / "checkpoints")
+    assert [path.name for path in kept] == [f"step-{steps[0] + 1}"]
+    assert checkpoint.newest(run) == (kept[0], [])
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(communicator, shared_folder, parts, monkeypatch):
+    step, losses = Trainer.step, []
+
+    def diverge(trainer, *arguments):
+        losses.append(step(trainer, *arguments))
+        return losses[-1] if len(losses) < 3 else float("nan")
+
+    monkeypatch.setattr(Trainer, "step", diverge)
+    with pytest.raises(AgreedError, match="step 3: the loss is nan; lower train.lr"):
+        start(communicator, parts, shared_folder / "run")
+
+
+def test_parts_that_do_not_fit_their_book_are_refused(communicator, shared_folder, parts):
+    """Features are not in the graph's hash, so a part without them passes for one of the same graph."""
+    if communicator.rank == 0:
+        with h5py.File(part_path(parts, 0), "r+") as file:
+            del file["features"]
+    communicator.world.Barrier()
+    with pytest.raises(AgreedError, match="part-00000.h5: expected .* as in book.json"):
+        start(communicator, parts, shared_folder / "run")
 
 
 def test_a_checkpoint_continues_on_another_number_of_ranks(communicator, shared_folder, parts):

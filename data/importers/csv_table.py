@@ -22,7 +22,8 @@ from ..errors import UserError
 
 GZIP_MAGIC = b"\x1f\x8b"
 SEPARATORS = (",", "\t", ";")
-INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+INTEGER = re.compile(r"\s*[+-]?\d{1,4000}\s*")  # Python refuses to convert more digits
+MAX_EXACT = 2**53  # float64 tells all integers below apart
 MAX_SHOWN = 40
 
 
@@ -55,11 +56,20 @@ class CsvTable:
     def read_integers(self, columns: list[int]) -> list[np.ndarray] | None:
         """These columns as int64 [num_rows], or None if a value is missing, or is no integer, or too large."""
         try:
-            return self._read(columns, np.int64)
+            arrays = self._read(columns, np.int64)
         except (ValueError, OverflowError) as error:
             if isinstance(error, UserError):
                 raise
             return None
+        if any(array.dtype != np.int64 for array in arrays):  # pandas takes another type for what is too large
+            return None
+        for column, array in zip(columns, arrays):
+            # Pandas reads 1e3 and 5.0 as integers, and would round those that float64 cannot hold.
+            if max(int(array.max()), -int(array.min())) >= MAX_EXACT and not all(
+                map(is_integer, self.read_texts([column])[0])
+            ):
+                return None
+        return arrays
 
     def read_texts(self, columns: list[int]) -> list[np.ndarray]:
         """These columns as object [num_rows] of str, without the blanks around them.
@@ -116,7 +126,7 @@ class CsvTable:
         import pandas
 
         names = list(range(len(self.header))) or None
-        with _explained(self.path), warnings.catch_warnings():
+        with _explained(self.path), warnings.catch_warnings(), np.errstate(all="ignore"):
             # Pandas only warns of a first row that is longer than the header, and cuts it.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             return pandas.read_csv(

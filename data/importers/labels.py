@@ -75,7 +75,9 @@ def labels_of_array(array: np.ndarray, num_nodes: int, origin: str) -> Labels:
         return Labels(array.astype(np.uint8), [str(code) for code in range(array.shape[1])])
     array = array.reshape(num_nodes)
     if array.dtype.kind == "f":
-        array = np.nan_to_num(array, nan=-1.0)
+        array = np.where(np.isnan(array), -1.0, array)
+        if np.isinf(array).any():
+            raise UserError(f"{origin}: expected class numbers, found an infinite one")
         if (array != np.floor(array)).any():
             raise UserError(f"{origin}: expected class numbers, found {array[array != np.floor(array)][0]:g}")
     if array.max() >= 2**31 - 1:

@@ -155,5 +155,5 @@ def _as_id(text: str, are_integers: bool) -> int | str | None:
         return text
     try:
         return int(float(text)) if "." in text or "e" in text.lower() else int(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

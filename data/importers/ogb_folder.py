@@ -95,6 +95,6 @@ def _integers(path: Path, columns: list[int]) -> list[np.ndarray]:
 
 
 def _one_graph(num_nodes_list: np.ndarray, raw: Path) -> int:
-    if num_nodes_list.shape != (1,) or not 0 < int(num_nodes_list[0]) < 2**62:
+    if num_nodes_list.shape != (1,) or num_nodes_list.dtype.kind not in "iu" or not 0 < int(num_nodes_list[0]) < 2**62:
         raise UserError(f"{raw}: expected one graph with nodes, found the numbers of nodes {num_nodes_list.tolist()}")
     return int(num_nodes_list[0])

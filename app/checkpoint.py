@@ -75,8 +75,8 @@ def save(
     world, is_root = communicator.world, communicator.rank == 0
     with agreement(world):
         if is_root:
+            require_room(folder, _size_bytes(dataset, trainer))
             _make_empty(temporary)
-            require_room(temporary, _size_bytes(dataset, trainer))
     with agreement(world):
         checksums = {}
         if trainer.inputs.embeddings is not None:

@@ -1,7 +1,7 @@
 """Checkpoints: whole or absent, resumable on the same ranks bit for bit and on any other number of ranks.
 
-checkpoints/step-N/ holds rows-R.h5 of every rank (rows, update counts, optimizer state), model.h5 (weights and
-dense optimizer) and manifest.json with checksums and the position. It is written as a hidden folder that is
+checkpoints/step-N/ holds rows-R.h5 of every rank (rows, update counts, optimizer state; copies of other ranks' rows
+and gradients that wait), model.h5 (weights and dense optimizer) and manifest.json with checksums and the position. It is written as a hidden folder that is
 renamed when everything, the manifest last, is on disk.
 """
 from __future__ import annotations
@@ -12,17 +12,21 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import h5py
 import numpy as np
 import torch
+from mpi4py import MPI
 
 from glpilot.app.comm import Communicator, agreement
 from glpilot.app.config import Config
 from glpilot.app.dataset import Dataset
 from glpilot.app.embedding.records import counts_of, rows_of
+from glpilot.app.embedding.reader import Prefetched
+from glpilot.app.techniques import Techniques
 from glpilot.app.trainer import Trainer
 from glpilot.data import schema
 from glpilot.data.errors import UserError
-from glpilot.data.hdf5 import create_file, fsync, open_file, read_dataset, require_room, write_dataset
+from glpilot.data.hdf5 import create_file, fsync, open_file, read_attribute, read_dataset, require_room, write_dataset
 from glpilot.data.sealed_json import read_sealed, write_sealed
 
 FORMAT_VERSION = 1
@@ -37,6 +41,7 @@ class Position:
         epoch: epochs done; step_in_epoch: steps done of the next one, out of steps_per_epoch.
         epoch_loss_sum: of the steps done in this epoch. epoch_seconds: of whole epochs, then of this one so far.
         metrics_bytes: length of metrics.jsonl, which a resumed run cuts back to.
+        hotness_epoch: epochs done when the hot rows were chosen.
     """
 
     step: int = 0
@@ -47,6 +52,7 @@ class Position:
     epoch_seconds: list[float] = field(default_factory=list)
     partial_epoch_seconds: float = 0.0
     metrics_bytes: int = 0
+    hotness_epoch: int = 0
 
     def on_steps_per_epoch(self, steps_per_epoch: int) -> Position:
         """The same place where an epoch has another number of steps, as on another number of ranks."""
@@ -80,7 +86,7 @@ def save(
     with agreement(world):
         checksums = {}
         if trainer.inputs.embeddings is not None:
-            path = temporary / f"rows-{communicator.rank:05d}.h5"
+            path = rows_path(temporary, communicator.rank)
             _write_rows(path, dataset, trainer)
             checksums[path.name] = checksum(path)
         if is_root:
@@ -157,6 +163,8 @@ def read_manifest(folder: Path) -> dict:
 def load(communicator: Communicator, config: Config, dataset: Dataset, trainer: Trainer, folder: Path) -> Position:
     """Collective: put a checkpoint's rows, state, model and optimizer in place and return where it stood.
 
+    Gradients that wait in it are left out; `load_waiting` or `settle_waiting` must follow.
+
     Raises:
         AgreedError: it does not fit the graph, the partition or the config; the key is named.
     """
@@ -168,6 +176,54 @@ def load(communicator: Communicator, config: Config, dataset: Dataset, trainer: 
             _read_rows(Path(folder), manifest, dataset, trainer)
     trainer.inputs.publish()
     return Position(**manifest["position"])
+
+
+def can_load_waiting(communicator: Communicator, dataset: Dataset, techniques: Techniques, folder: Path) -> bool:
+    """Collective: whether gradients that wait, and copies, can wait on as they did when the checkpoint was written."""
+    fits = False
+    with agreement(communicator.world):
+        if read_manifest(folder)["offsets"] == dataset.offsets.tolist():
+            path = rows_path(folder, communicator.rank)
+            if path.is_file():
+                with open_file(path, schema.ROWS_FORMAT) as file:
+                    fits = file.attrs.get(schema.TECHNIQUES) == techniques.digest()
+    return communicator.world.allreduce(fits, op=MPI.LAND)
+
+
+def load_waiting(communicator: Communicator, trainer: Trainer, folder: Path) -> None:
+    """Collective: put what waits in place, after the techniques were adopted that it waited in.
+
+    Raises:
+        AgreedError: the file is damaged.
+    """
+    with agreement(communicator.world):
+        with open_file(rows_path(folder, communicator.rank), schema.ROWS_FORMAT) as file:
+            trainer.buffer.load_state(_read_group(file, schema.BUFFER))
+            trainer.window.load_state(_read_group(file, schema.WINDOW))
+            if schema.PREFETCHED in file:
+                trainer.reader.prefetched = Prefetched.of_state(_read_group(file, schema.PREFETCHED))
+            if schema.COUNTED in file and trainer.access_counter is not None:
+                counter = trainer.access_counter
+                counter.counts[...] = read_dataset(file, schema.COUNTED)
+                counter.num_steps = int(file[schema.COUNTED].attrs[schema.NUM_STEPS])
+
+
+def settle_waiting(communicator: Communicator, trainer: Trainer, folder: Path) -> None:
+    """Collective: apply the gradients that wait in a checkpoint, whoever held them; no cache may hold rows yet.
+
+    Raises:
+        AgreedError: a file is damaged.
+    """
+    if trainer.inputs.embeddings is None:
+        return
+    pieces = []
+    with agreement(communicator.world):
+        for path in sorted(Path(folder).glob("rows-*.h5")):
+            with open_file(path, schema.ROWS_FORMAT) as file:
+                waiting = _read_group(file, schema.WINDOW)
+                trainer.row_lr = float(read_attribute(file, schema.ROW_LR))
+            pieces.append((waiting["nids"], waiting["grads"]))
+    trainer.apply(pieces)
 
 
 def checksum(path: Path) -> str:
@@ -194,13 +250,36 @@ def _size_bytes(dataset: Dataset, trainer: Trainer) -> int:
     return 4 * (3 * weights + dataset.book.num_nodes * floats_per_row)
 
 
+def rows_path(folder: Path, rank: int) -> Path:
+    return Path(folder) / f"rows-{rank:05d}.h5"
+
+
 def _write_rows(path: Path, dataset: Dataset, trainer: Trainer) -> None:
     records = trainer.inputs.embeddings.records
     with create_file(path, schema.ROWS_FORMAT) as file:
         file.attrs[schema.START_NID] = dataset.start_nid
+        file.attrs[schema.ROW_LR] = trainer.row_lr
+        file.attrs[schema.TECHNIQUES] = trainer.techniques.digest()
         write_dataset(file, schema.ROWS, rows_of(records))
         write_dataset(file, schema.COUNTS, counts_of(records))
         write_dataset(file, schema.STATE, trainer.row_state)
+        _write_group(file, schema.BUFFER, trainer.buffer.state())
+        _write_group(file, schema.WINDOW, trainer.window.state())
+        if trainer.reader.prefetched is not None:
+            _write_group(file, schema.PREFETCHED, trainer.reader.prefetched.state())
+        if trainer.access_counter is not None:
+            write_dataset(file, schema.COUNTED, trainer.access_counter.counts)
+            file[schema.COUNTED].attrs[schema.NUM_STEPS] = trainer.access_counter.num_steps
+
+
+def _write_group(file: h5py.File, name: str, arrays: dict[str, np.ndarray]) -> None:
+    for key, array in arrays.items():
+        write_dataset(file, f"{name}/{key}", array)
+
+
+def _read_group(file: h5py.File, name: str) -> dict[str, np.ndarray]:
+    """The datasets of a group; none if there is no such group."""
+    return {key: read_dataset(file, f"{name}/{key}") for key in file[name]} if name in file else {}
 
 
 def _write_model(path: Path, trainer: Trainer) -> None:
@@ -286,7 +365,7 @@ def _read_rows(folder: Path, manifest: dict, dataset: Dataset, trainer: Trainer)
     for rank, (first, last) in enumerate(zip(offsets, offsets[1:])):
         low, high = max(start, first), min(stop, last)
         if low < high:
-            with open_file(folder / f"rows-{rank:05d}.h5", schema.ROWS_FORMAT) as file:
+            with open_file(rows_path(folder, rank), schema.ROWS_FORMAT) as file:
                 here, there = slice(low - start, high - start), (low - first, high - first)
                 rows_of(records)[here] = read_dataset(file, schema.ROWS, *there)
                 counts_of(records)[here] = read_dataset(file, schema.COUNTS, *there)

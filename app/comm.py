@@ -8,7 +8,7 @@ import contextlib
 import os
 import sys
 import traceback
-from typing import Any, Callable, Iterator, Mapping, TypeVar
+from typing import Any, Callable, Iterator, Mapping, Sequence, TypeVar
 
 # Read when Horovod starts. A short cycle keeps its operations quick, and its background thread, which enters MPI
 # every cycle, drives the progress that other ranks' one-sided reads of our rows depend on.
@@ -16,6 +16,7 @@ os.environ.setdefault("HOROVOD_CYCLE_TIME", "0.5")
 os.environ.setdefault("DGLBACKEND", "pytorch")
 
 import horovod.torch as hvd  # noqa: E402
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
@@ -37,6 +38,10 @@ class Communicator:
         world: our duplicate of MPI_COMM_WORLD.
         host: the ranks that share memory with this one.
         host_of_rank: for each world rank, the lowest world rank on its host; equal numbers share a host.
+        is_near: bool [size]: the ranks of this host.
+        place_of_rank: for each world rank its rank within its host.
+        across_hosts: Horovod's process set of the ranks in this rank's place on every host; None where there is one
+            host, or one rank a host, or hosts have different numbers of ranks.
         resources: what holds MPI windows and was not freed yet, in the order of creation, the same on all ranks.
     """
 
@@ -50,8 +55,13 @@ class Communicator:
         self.host: MPI.Intracomm = self.world.Split_type(MPI.COMM_TYPE_SHARED, key=self.rank)
         leader = self.host.bcast(self.rank)
         self.host_of_rank: list[int] = self.world.allgather(leader)
+        self.is_near = np.array(self.host_of_rank) == leader
+        self.place_of_rank: list[int] = self.world.allgather(self.host.Get_rank())
         self.resources: list[Any] = []
-        hvd.init()
+        groups = ranks_by_place(self.host_of_rank, self.place_of_rank)
+        process_sets = [hvd.ProcessSet(ranks) for ranks in groups]
+        hvd.init(process_sets=process_sets)
+        self.across_hosts = process_sets[self.host.Get_rank()] if process_sets else None
         if hvd.size() != self.size or hvd.rank() != self.rank:
             raise UserError(
                 f"Horovod sees rank {hvd.rank()} of {hvd.size()}, MPI sees rank {self.rank} of {self.size}; "
@@ -69,6 +79,14 @@ class Communicator:
         hvd.shutdown()
         self.host.Free()
         self.world.Free()
+
+
+def ranks_by_place(host_of_rank: Sequence[int], place_of_rank: Sequence[int]) -> list[list[int]]:
+    """The ranks in the same place on their hosts, for each place; none where that is no use (see across_hosts)."""
+    groups = [[rank for rank, place in enumerate(place_of_rank) if place == wanted] for wanted in set(place_of_rank)]
+    num_hosts = len(set(host_of_rank))
+    is_even = all(len(group) == num_hosts for group in groups)
+    return groups if is_even and num_hosts > 1 and len(groups) > 1 else []
 
 
 def check_thread_level(level: int) -> None:

@@ -6,12 +6,16 @@ flags, later ones winning, and is validated once; an error names the key, what w
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, List, Literal
+from typing import Any, List, Literal, Union
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from glpilot.data.errors import UserError
+
+
+AUTO = "auto"
+RowCount = Union[Literal["auto"], int]  # what it may be: _check_row_count
 
 
 class Section(BaseModel):
@@ -24,6 +28,22 @@ class Section(BaseModel):
         if wants_number and any(isinstance(item, bool) for item in (value if isinstance(value, list) else [value])):
             raise ValueError(f"expected a number, got {value}")
         return value
+
+
+def _check_row_count(value: Any) -> Any:
+    if value != AUTO and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise ValueError(f"expected auto or a whole number from 0 on, got {value!r}")
+    return value
+
+
+def _check_one_size(section: Section, rows_key: str, *other_keys: str) -> Section:
+    """A size is given in rows, or in bytes, or as a share."""
+    given = [key for key in other_keys if getattr(section, key)]
+    if getattr(section, rows_key) not in ("auto", 0):
+        given.insert(0, rows_key)
+    if len(given) > 1:
+        raise ValueError(f"expected one of {', '.join((rows_key, *other_keys))}, got {' and '.join(given)}")
+    return section
 
 
 class SamplerConfig(Section):
@@ -67,7 +87,61 @@ class EmbeddingConfig(Section):
     )
 
 
+
+class StalenessConfig(Section):
+    max_steps: int = Field(32, ge=-1, description="a copy of a remote row is used for at most this many steps; 0: never, -1: any number")
+    max_missed_updates: int = Field(
+        16, ge=-1, description="… and at most for the steps in which the row is expected to be updated so often; -1: any number"
+    )
+    buffer_rows: RowCount = Field(
+        AUTO, description="copies kept per rank; `auto`: of all remote rows that are read, at most as many as the rank owns"
+    )
+    buffer_bytes: int = Field(0, ge=0, description="the same in bytes; 0: go by `buffer_rows`")
+    buffer_fraction: float = Field(0, ge=0, le=1, description="the same as a share of all rows of the graph; 0: go by `buffer_rows`")
+    prefetch: bool = Field(
+        True, description="ask for the next step's rows while this one computes, which makes them one step old"
+    )
+
+    _check_row_count = field_validator("buffer_rows", mode="before")(_check_row_count)
+
+    @model_validator(mode="after")
+    def _check_one_size(self) -> "StalenessConfig":
+        return _check_one_size(self, "buffer_rows", "buffer_bytes", "buffer_fraction")
+
+
+class CacheConfig(Section):
+    rows: RowCount = Field(
+        AUTO, description="hottest rows that every rank keeps on its device; `auto`: as many as lessen what a step "
+        "moves over the network and to the GPU, by the traffic model"
+    )
+    bytes: int = Field(0, ge=0, description="the same in bytes, with optimizer state; 0: go by `rows`")
+    fraction: float = Field(0, ge=0, le=1, description="the same as a share of all rows of the graph; 0: go by `rows`")
+    hotness: Literal["auto", "presample", "analytical"] = Field(
+        "auto", description="how often rows are used: counted in epochs sampled before training, or computed from the "
+        "graph's structure; `auto`: counted where that takes at most 2,000 steps"
+    )
+    presample_epochs: int = Field(1, ge=1, description="epochs sampled before training (`presample`)")
+    refresh_epochs: int = Field(0, ge=0, description="choose the hot rows anew every so many epochs, by what was used; 0: never")
+    check_replicas: bool = Field(False, description="compare all ranks' hot rows after every step; for debugging")
+
+    _check_row_count = field_validator("rows", mode="before")(_check_row_count)
+
+    @model_validator(mode="after")
+    def _check_one_size(self) -> "CacheConfig":
+        return _check_one_size(self, "rows", "bytes", "fraction")
+
+
+class AggregationConfig(Section):
+    window_steps: int = Field(
+        4, ge=1, le=1024, description="gradients of remote rows are summed over up to so many batches before they are sent"
+    )
+    on_host: bool = Field(True, description="the ranks of a host sum gradients of the same row before they leave the host")
+
+
 class SyncConfig(Section):
+    hot: Literal["auto", "sparse_allreduce", "dense_allreduce"] = Field(
+        "auto", description="how gradients of hot rows reach every rank; `auto` takes what moves fewer bytes"
+    )
     cold: Literal["auto", "alltoall", "sparse_allreduce"] = Field(
         "auto", description="how row gradients reach the rows' owners; `auto` takes what moves fewer bytes"
     )
@@ -110,6 +184,9 @@ class Config(Section):
     sampler: SamplerConfig = SamplerConfig()
     model: ModelConfig = ModelConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
+    staleness: StalenessConfig = StalenessConfig()
+    cache: CacheConfig = CacheConfig()
+    aggregation: AggregationConfig = AggregationConfig()
     sync: SyncConfig = SyncConfig()
     train: TrainConfig = TrainConfig()
     run: RunConfig = RunConfig()
@@ -124,8 +201,13 @@ class Config(Section):
 
 
 # A preset holds what differs from the defaults.
-PRESETS: dict[str, dict[str, dict[str, Any]]] = {"synchronous": {}}
-DEFAULT_PRESET = "synchronous"
+_SYNCHRONOUS = {"staleness": {"max_steps": 0}, "cache": {"rows": 0}, "aggregation": {"window_steps": 1}}
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "glpilot": {},
+    "synchronous": _SYNCHRONOUS,
+    "dgl": {**_SYNCHRONOUS, "aggregation": {"window_steps": 1, "on_host": False}, "sync": {"cold": "alltoall"}},
+}
+DEFAULT_PRESET = "glpilot"
 
 
 def keys() -> list[tuple[str, Any]]:

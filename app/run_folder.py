@@ -70,6 +70,7 @@ def open_run(
     dataset = load_dataset(communicator, parts)
     trainer = Trainer(communicator, config, dataset)
     position = checkpoint.load(communicator, config, dataset, trainer, folder)
+    checkpoint.settle_waiting(communicator, trainer, folder)
     yield OpenedRun(dataset, trainer, position, folder)
     trainer.free()
     dataset.free()

@@ -6,6 +6,7 @@ import resource
 from pathlib import Path
 
 import numpy as np
+from mpi4py import MPI
 
 from glpilot.app.clock import STAGES
 from glpilot.app.comm import Communicator
@@ -13,7 +14,13 @@ from glpilot.app.dataset import Dataset
 from glpilot.app.trainer import Trainer
 from glpilot.data.hdf5 import replace_atomically
 
-_COUNTERS = ("steps", "input_rows", "owned_rows", "fetched_rows", "fetch_bytes", "sparse_sync_bytes", "dense_sync_bytes")
+_ROWS = ("input", "hot", "owned", "near", "buffered", "fetched")
+_GRADIENTS = ("far", "due", "sent")
+_BYTES = ("fetch", "sparse_sync", "dense_sync")
+_COUNTERS = (
+    "steps", *(f"{kind}_rows" for kind in _ROWS), *(f"{kind}_gradients" for kind in _GRADIENTS),
+    *(f"{kind}_bytes" for kind in _BYTES),
+)
 
 
 def summarise(
@@ -41,17 +48,44 @@ def summarise(
         **metrics,
         "epoch_seconds": epoch_seconds,
         "stage_seconds": {stage: seconds[stage] / num_steps * steps_per_epoch for stage in STAGES},
-        "rows_per_step": {
-            "input": per_step["input_rows"], "hot": 0.0, "owned": per_step["owned_rows"], "buffered": 0.0,
-            "fetched": per_step["fetched_rows"],
-        },
-        "bytes_per_step": {
-            "fetch": per_step["fetch_bytes"], "sparse_sync": per_step["sparse_sync_bytes"],
-            "dense_sync": per_step["dense_sync_bytes"],
-        },
-        "staleness": {"max_steps": 0, "mean_steps": 0.0, "max_missed_updates": 0},
+        "rows_per_step": {kind: per_step[f"{kind}_rows"] for kind in _ROWS},
+        "gradients_per_step": {kind: per_step[f"{kind}_gradients"] for kind in _GRADIENTS},
+        "bytes_per_step": {kind: per_step[f"{kind}_bytes"] for kind in _BYTES},
+        "cached_rows": len(trainer.cache),
+        "staleness": describe_staleness(communicator, trainer),
         "peak_memory_bytes": peak_kib * 1024,
     }
+
+
+def describe_staleness(communicator: Communicator, trainer: Trainer) -> dict:
+    """Collective: how stale the rows were that all ranks took from copies, since the start of the run or its resumption.
+
+    Histograms count rows, in classes by powers of two.
+    """
+    record = trainer.staleness
+    steps, missed = record.steps.copy(), record.missed_updates.copy()
+    for histogram in (steps, missed):
+        communicator.world.Allreduce(MPI.IN_PLACE, histogram)
+    values = np.arange(len(steps))
+    return {
+        "max_steps": int(np.flatnonzero(steps).max(initial=0)),
+        "mean_steps": float((steps * values).sum() / max(1, steps.sum())),
+        "max_missed_updates": int(np.flatnonzero(missed).max(initial=0)),
+        "mean_missed_updates": float((missed * values).sum() / max(1, missed.sum())),
+        "steps_histogram": _by_powers_of_two(steps),
+        "missed_updates_histogram": _by_powers_of_two(missed),
+    }
+
+
+def _by_powers_of_two(histogram: np.ndarray) -> dict[str, int]:
+    """Counts of 0, 1, 2, 3-4, 5-8, …; empty classes are left out."""
+    edges = [0, 1, 2, *(2**power + 1 for power in range(1, 11))]
+    classes = {}
+    for first, stop in zip(edges, [*edges[1:], len(histogram)]):
+        count = int(histogram[first:stop].sum())
+        if count:
+            classes[str(first) if stop == first + 1 else f"{first}-{stop - 1}"] = count
+    return classes
 
 
 def write_summary(run: Path, summary: dict) -> None:
@@ -75,11 +109,21 @@ def format_table(summary: dict) -> str:
             lines.append((name.replace("_", "-"), ", ".join(values)))
     total = sum(summary["stage_seconds"].values()) or 1.0
     stages = [f"{stage} {value / total:.0%}" for stage, value in summary["stage_seconds"].items() if value / total > 0.005]
-    rows = summary["rows_per_step"]
+    rows, gradients, staleness = (summary[key] for key in ("rows_per_step", "gradients_per_step", "staleness"))
+    sources = [f"{rows[kind]:,.0f} {kind}" for kind in _ROWS[1:] if rows[kind]]
     lines += [
         ("time by stage", ", ".join(stages)),
-        ("rows per step", f"{rows['input']:,.0f} read: {rows['owned']:,.0f} owned, {rows['fetched']:,.0f} fetched"),
+        ("rows per step", f"{rows['input']:,.0f} read{': ' if sources else ''}{', '.join(sources)}"),
         ("MB per step", ", ".join(f"{name} {value / 1e6:.2f}" for name, value in summary["bytes_per_step"].items())),
+    ]
+    if gradients["far"]:
+        lines.append(("gradients per step", f"{gradients['far']:,.0f} for other hosts, {gradients['sent']:,.0f} sent"))
+    if rows["buffered"]:
+        lines.append((
+            "staleness", f"{staleness['mean_steps']:.1f} steps (at most {staleness['max_steps']}), "
+            f"{staleness['mean_missed_updates']:.1f} updates missed (at most {staleness['max_missed_updates']})"
+        ))
+    lines += [
         ("peak memory", f"{summary['peak_memory_bytes'] / 2**20:,.0f} MiB (largest rank)"),
     ]
     return "\n".join(f"  {name:<18} {value}" for name, value in lines)

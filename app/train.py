@@ -12,10 +12,12 @@ from glpilot.app.config import Config
 from glpilot.app.dataset import Dataset, load_dataset
 from glpilot.app.evaluate import evaluate
 from glpilot.app.metrics import MetricsWriter, Progress
+from glpilot.app.presample import load_hotness, measure_hotness, merge_hotness, save_hotness
 from glpilot.app.run_folder import write_config
 from glpilot.app.sampler import SeedSchedule
-from glpilot.app.summary import format_table, summarise, write_summary
-from glpilot.app.trainer import Trainer, scale_lr
+from glpilot.app.summary import describe_staleness, format_table, summarise, write_summary
+from glpilot.app.techniques import choose_techniques, needs_hotness
+from glpilot.app.trainer import PreparedBatch, Trainer, scale_lr
 from glpilot.data.errors import UserError
 
 PREEMPTED_EXIT_CODE = 75
@@ -45,6 +47,7 @@ def train(communicator: Communicator, config: Config, parts: Path, run: Path, re
         if communicator.rank == 0:
             write_config(run, config, parts)
             writer = MetricsWriter(run, position.metrics_bytes, config.run.tensorboard)
+    _adopt_techniques(communicator, config, dataset, schedule, trainer, position, run, folder, progress)
     loop = TrainingLoop(communicator, config, dataset, trainer, schedule, position, run, writer, progress)
     exit_code = loop.run_epochs()
     if exit_code == 0:
@@ -101,15 +104,18 @@ class TrainingLoop:
         self._progress.start_epoch(position.epoch + 1, config.train.epochs, position.step_in_epoch, num_steps)
         start = time.perf_counter() - position.partial_epoch_seconds
         trainer.clock.start()
+        prefetches = trainer.techniques.buffer_rows > 0 and config.staleness.prefetch
+        prepared = self._prepare(position.step_in_epoch)
         while position.step_in_epoch < num_steps:
             step = position.step_in_epoch
-            batch = trainer.sample(self._schedule.seeds(position.epoch, step), position.epoch, step)
-            trainer.finish_step()  # of the step before: its owners wrote while we sampled
+            # Sampled here already, so that the step can prefetch its rows; the owners of the step before write meanwhile.
+            next_prepared = self._prepare(step + 1) if prefetches and step + 1 < num_steps else None
+            trainer.finish_step()
             lr_scale = scale_lr(
                 config.train.lr_schedule, position.epoch * num_steps + step, config.train.warmup_steps,
                 config.train.epochs * num_steps,
             )
-            loss = trainer.step(batch, self._schedule.num_seeds_global(step), lr_scale)
+            loss = trainer.step(prepared, next_prepared, self._schedule.num_seeds_global(step), lr_scale)
             if not math.isfinite(loss):  # the same on all ranks
                 raise AgreedError(
                     f"step {position.step + 1}: the loss is {loss}; lower train.lr or embedding.lr, or go on from an "
@@ -119,10 +125,20 @@ class TrainingLoop:
             self._advance(loss, time.perf_counter() - start)
             if self._num_steps_now == config.run.stop_after_steps:
                 return False
+            prepared = next_prepared
+            if prepared is None and step + 1 < num_steps:
+                prepared = self._prepare(step + 1)
             if config.train.checkpoint_steps and position.step % config.train.checkpoint_steps == 0:
                 self._save()
                 trainer.clock.start()
         return True
+
+    def _prepare(self, step_in_epoch: int) -> PreparedBatch:
+        """Sample a step of this epoch."""
+        position = self._position
+        seeds = self._schedule.seeds(position.epoch, step_in_epoch)
+        step = position.step - position.step_in_epoch + step_in_epoch
+        return self._trainer.sample(seeds, position.epoch, step_in_epoch, step)
 
     def _advance(self, loss: float, epoch_seconds: float) -> None:
         position = self._position
@@ -135,8 +151,9 @@ class TrainingLoop:
             self._progress.advance(loss)
 
     def _end_epoch(self) -> None:
-        """Collective: validate, report and, unless steps count, checkpoint."""
+        """Collective: let nothing wait, validate, report and, unless steps count, checkpoint."""
         config, position = self._config, self._position
+        self._settle()
         record = {
             "step": position.step,
             "epoch": position.epoch + 1,
@@ -147,9 +164,12 @@ class TrainingLoop:
         position.step_in_epoch = 0
         position.epoch_loss_sum = position.partial_epoch_seconds = 0.0
         position.epoch_seconds.append(record["epoch_seconds"])
+        if self._trainer.techniques.buffer_rows:
+            record["staleness"] = describe_staleness(self._communicator, self._trainer)
         is_last = position.epoch == config.train.epochs
+        if config.cache.refresh_epochs and position.epoch % config.cache.refresh_epochs == 0 and not is_last:
+            self._refresh_hotness()
         if config.train.eval_epochs and position.epoch % config.train.eval_epochs == 0 and not is_last:
-            self._trainer.finish_step()
             record.update(evaluate(self._communicator, config, self._dataset, self._trainer, ("val",)))
         if self._writer is not None:
             self._writer.write(record)
@@ -157,17 +177,66 @@ class TrainingLoop:
         if is_last or not config.train.checkpoint_steps:
             self._save()
 
+    def _settle(self) -> None:
+        """Collective: an epoch ends with nothing that waits; that takes time that belongs to it."""
+        start = time.perf_counter()
+        self._trainer.finish_step()
+        self._trainer.settle()
+        self._position.partial_epoch_seconds += time.perf_counter() - start
+
+    def _refresh_hotness(self) -> None:
+        """Collective: choose the hot rows anew, by what training has used since they were chosen."""
+        trainer, position = self._trainer, self._position
+        if trainer.techniques.hotness is None:
+            return
+        hotness = merge_hotness(self._communicator, trainer.access_counter.rates())
+        position.hotness_epoch = position.epoch
+        save_hotness(self._communicator, self._run, position.epoch, hotness)
+        trainer.adopt(
+            choose_techniques(self._communicator, self._config, self._dataset.offsets, hotness, trainer.device)
+        )
+        trainer.access_counter.clear()
+
     def _save(self) -> None:
         """Collective: a checkpoint of this position, unless there is one already."""
         if self._saved_step == self._position.step:
             return
         self._trainer.finish_step()
+        self._trainer.write_back()
         if self._writer is not None:
             self._position.metrics_bytes = self._writer.flush()
         checkpoint.save(
             self._communicator, self._config, self._dataset, self._trainer, self._position, self._run
         )
         self._saved_step = self._position.step
+
+
+def _adopt_techniques(
+    communicator: Communicator, config: Config, dataset: Dataset, schedule: SeedSchedule, trainer: Trainer,
+    position: Position, run: Path, folder: Path | None, progress: Progress,
+) -> None:
+    """Collective: measure hotness, or read what the run has measured, choose the techniques, and go on with what waits
+    in the checkpoint `folder`.
+    """
+    if trainer.inputs.embeddings is None:
+        return
+    hotness = None
+    if needs_hotness(communicator, config, trainer.device):
+        if folder is not None:
+            hotness = load_hotness(communicator, run, position.hotness_epoch, dataset.book.num_nodes)
+        if hotness is None:
+            hotness, method = measure_hotness(communicator, config, dataset, schedule)
+            save_hotness(communicator, run, position.hotness_epoch, hotness)
+            progress.say(f"hotness: by {method}")
+    techniques = choose_techniques(communicator, config, dataset.offsets, hotness, trainer.device)
+    for line in techniques.report:
+        progress.say(line)
+    waits_on = folder is not None and checkpoint.can_load_waiting(communicator, dataset, techniques, folder)
+    if folder is not None and not waits_on:
+        checkpoint.settle_waiting(communicator, trainer, folder)
+    trainer.adopt(techniques)
+    if waits_on:
+        checkpoint.load_waiting(communicator, trainer, folder)
 
 
 def _make_schedule(communicator: Communicator, config: Config, dataset: Dataset) -> SeedSchedule:

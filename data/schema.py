@@ -15,7 +15,10 @@ PART_FORMAT = "glpilot.part"
 ROWS_FORMAT = "glpilot.checkpoint.rows"
 MODEL_FORMAT = "glpilot.checkpoint.model"
 EMBEDDINGS_FORMAT = "glpilot.embeddings"
-VERSIONS = {GRAPH_FORMAT: 1, PART_FORMAT: 1, ROWS_FORMAT: 1, MODEL_FORMAT: 1, EMBEDDINGS_FORMAT: 1}
+HOTNESS_FORMAT = "glpilot.hotness"
+VERSIONS = {
+    GRAPH_FORMAT: 1, PART_FORMAT: 1, ROWS_FORMAT: 1, MODEL_FORMAT: 1, EMBEDDINGS_FORMAT: 1, HOTNESS_FORMAT: 1,
+}
 
 # The structure: in-edges in compressed sparse column form.
 INDPTR = "indptr"  # int64 [num_nodes + 1]
@@ -39,10 +42,21 @@ PART_ID = "part_id"
 NUM_PARTS = "num_parts"
 START_NID = "start_nid"  # the part owns the nids START_NID … START_NID + num_nodes_local - 1
 
+# Hotness.
+ACCESS_RATES = "access_rates"  # float32 [num_nodes]: how often a step of one rank reads each row
+NUM_RANKS = "num_ranks"  # attribute
+
 # Checkpoints.
 ROWS = "rows"  # float32 [num_rows, dim]
 COUNTS = "update_counts"  # int32 [num_rows]
 STATE = "optimizer_state"  # float32 [num_rows, width that depends on the optimizer]
+BUFFER = "buffer"  # group: copies of other hosts' rows, see StalenessBuffer.state
+WINDOW = "window"  # group: gradients that wait to be sent, see GradientWindow.state
+PREFETCHED = "prefetched"  # group: rows read for the next step
+ROW_LR = "row_lr"  # attribute: learning rate of the last step
+TECHNIQUES = "techniques"  # attribute: hex digest of what decides where copies and gradients wait
+NUM_STEPS = "num_steps"  # attribute of COUNTED
+COUNTED = "counted_accesses"  # int32 [num_nodes]: of the steps since the hot rows were chosen
 PARAMETERS = "parameters"  # group: one dataset for each of the model's tensors
 OPTIMIZER = "optimizer"  # group: one group a parameter, by its number
 OUTPUTS = "outputs"  # float32 [num_nodes, num_classes]: the GNN's logits, in exported files

@@ -1,6 +1,7 @@
 """Small partitioned graphs and configs for the tests that train on several ranks."""
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from glpilot.app import config as configuration
 from glpilot.app.config import Config
+from glpilot.app.train import train
 from glpilot.data.graph import Graph
 from glpilot.data.part import part_path, read_part
 from glpilot.partition.build import write_partition
@@ -36,7 +38,7 @@ def write_parts(communicator, folder: Path, graph=None) -> Path:
     return parts
 
 
-def make_config(**flags) -> Config:
+def make_config(preset: str = "synchronous", **flags) -> Config:
     """A small full-neighbourhood config without dropout; flags are dotted keys with __ for the dot."""
     defaults = {
         "sampler.fanouts": "-1,-1", "sampler.batch_size": "30", "model.dropout": "0", "model.hidden": "8",
@@ -44,7 +46,7 @@ def make_config(**flags) -> Config:
         "run.progress": "none", "run.device": "cpu",
     }
     given = {key.replace("__", "."): str(value) for key, value in flags.items()}
-    return configuration.load(configuration.preset("synchronous"), None, {**defaults, **given})
+    return configuration.load(configuration.preset(preset), None, {**defaults, **given})
 
 
 def whole_graph(parts: Path) -> dict[str, np.ndarray]:
@@ -65,3 +67,30 @@ def whole_graph(parts: Path) -> dict[str, np.ndarray]:
 def gather_rows(communicator, local: np.ndarray) -> np.ndarray:
     """Collective: the rows of all ranks, one after the other."""
     return np.concatenate(communicator.world.allgather(local.copy()))
+
+
+def train_run(communicator, parts: Path, run: Path, resume: str = "none", **flags) -> int:
+    """Collective: a whole start of a run with make_config's flags; its exit code."""
+    exit_code = train(communicator, make_config(**flags), parts, run, resume)
+    communicator.world.Barrier()
+    return exit_code
+
+
+def records_of(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def losses_of(run: Path) -> list[float]:
+    return [record["loss"] for record in records_of(run) if "loss" in record]
+
+
+class Alone:
+    """This rank as a world of its own."""
+
+    def __init__(self, communicator):
+        from mpi4py import MPI
+
+        self.world = self.host = MPI.COMM_SELF
+        self.rank, self.size, self.num_hosts, self.host_of_rank, self.place_of_rank = 0, 1, 1, [0], [0]
+        self.is_near, self.across_hosts = np.array([True]), None
+        self.resources = []

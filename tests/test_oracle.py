@@ -12,7 +12,9 @@ from runs import gather_rows, make_config, whole_graph, write_parts
 
 from glpilot.app.dataset import load_dataset
 from glpilot.app.embedding.records import rows_of
+from glpilot.app.presample import measure_hotness
 from glpilot.app.sampler import SeedSchedule
+from glpilot.app.techniques import choose_techniques
 from glpilot.app.trainer import Trainer
 
 pytestmark = pytest.mark.mpi
@@ -28,6 +30,8 @@ def run_both(communicator, folder, graph=None, **flags):
     train_nids = dataset.nids_of(dataset.nodes.train_mask)
     num_seeds = communicator.world.allgather(len(train_nids))
     schedule = SeedSchedule(train_nids, num_seeds, config.sampler.batch_size, config.train.seed, communicator.rank)
+    hotness, _ = measure_hotness(communicator, config, dataset, schedule)
+    trainer.adopt(choose_techniques(communicator, config, dataset.offsets, hotness, trainer.device))
     whole = whole_graph(parts)
     oracle = Oracle(
         whole["indptr"], whole["indices"], whole["labels"], copy.deepcopy(trainer.model),
@@ -38,11 +42,12 @@ def run_both(communicator, folder, graph=None, **flags):
     losses, expected = [], []
     for step in range(NUM_STEPS):
         epoch, step_in_epoch = divmod(step, schedule.steps_per_epoch)
-        batch = trainer.sample(schedule.seeds(epoch, step_in_epoch), epoch, step_in_epoch)
+        prepared = trainer.sample(schedule.seeds(epoch, step_in_epoch), epoch, step_in_epoch, step)
         trainer.finish_step()
-        losses.append(trainer.step(batch, schedule.num_seeds_global(step_in_epoch), 1.0))
-        expected.append(oracle.step(gather_rows(communicator, batch.seeds).astype(np.int64)))
+        losses.append(trainer.step(prepared, None, schedule.num_seeds_global(step_in_epoch), 1.0))
+        expected.append(oracle.step(gather_rows(communicator, prepared.batch.seeds).astype(np.int64)))
     trainer.finish_step()
+    trainer.settle()
     rows = gather_rows(communicator, rows_of(trainer.inputs.embeddings.records))
     trainer.free()
     dataset.free()
@@ -71,6 +76,20 @@ def test_optimizers_synchronisations_and_fetches(
 def test_models_and_depths(communicator, shared_folder, model, layers):
     fanouts = ",".join(["-1"] * layers)
     assert_same(*run_both(communicator, shared_folder, model__name=model, model__layers=layers, sampler__fanouts=fanouts))
+
+
+@pytest.mark.parametrize("hot", ["sparse_allreduce", "dense_allreduce"])
+@pytest.mark.parametrize("on_host", ["true", "false"])
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+def test_hot_rows_on_every_device(communicator, shared_folder, optimizer, hot, on_host):
+    """A third of the rows is replicated; the replicas are compared after every step."""
+    flags = dict(cache__rows=130, sync__hot=hot, aggregation__on_host=on_host, embedding__optimizer=optimizer,
+                 cache__check_replicas="true", embedding__lr=0.05)
+    assert_same(*run_both(communicator, shared_folder, **flags))
+
+
+def test_all_rows_hot(communicator, shared_folder):
+    assert_same(*run_both(communicator, shared_folder, cache__fraction=1, cache__check_replicas="true"))
 
 
 def test_features_beside_embeddings(communicator, shared_folder):

@@ -1,4 +1,7 @@
-"""Row gradients reach their owners whole, and dense gradients and losses are summed, whatever the way."""
+"""Row gradients reach their owners or every replica whole, and dense gradients and losses are summed, whatever the way.
+
+Values are whole numbers, whose sums are exact in any order.
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -7,35 +10,89 @@ import torch
 
 from glpilot.app.embedding.aggregate import Aggregator
 from glpilot.app.embedding.plan import plan_access
-from glpilot.app.embedding.sync import DenseSync, RowSync
+from glpilot.app.embedding.sync import MAX_ELEMENTS, ColdSync, DenseSync, HotSync, check_elements
 
 pytestmark = pytest.mark.mpi
 
+EMPTINESS = ["none", "some ranks send nothing", "all send nothing"]
 
-@pytest.mark.parametrize("kind", ["alltoall", "sparse_allreduce"])
-@pytest.mark.parametrize("dim", [1, 5, 64])
-@pytest.mark.parametrize("emptiness", ["none", "some ranks send nothing", "all send nothing"])
-def test_owners_get_the_sum_over_ranks(communicator, kind, dim, emptiness):
-    rank, size = communicator.rank, communicator.size
-    sizes = [17 if owner != 1 else 0 for owner in range(size)]  # rank 1 owns nothing
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    nids_by_rank, grads_by_rank = [], []
-    for sender in range(size):  # every rank draws what all send
+
+def draw(communicator, num_rows, dim, emptiness):
+    """What all ranks send: distinct rows of each, and their gradients in the same order."""
+    sent = []
+    for sender in range(communicator.size):
         rng = np.random.default_rng(sender)
         is_empty = emptiness == "all send nothing" or (emptiness != "none" and sender % 2 == 0)
-        nids_by_rank.append(rng.permutation(offsets[-1])[: 0 if is_empty else rng.integers(1, offsets[-1])])
-        grads_by_rank.append(rng.integers(-99, 99, (len(nids_by_rank[-1]), dim)).astype(np.float32))
-    expected = np.zeros((offsets[-1], dim), np.float32)
-    for nids, grads in zip(nids_by_rank, grads_by_rank):
-        expected[nids] += grads
-    touched = np.unique(np.concatenate(nids_by_rank))
+        rows = rng.permutation(num_rows)[: 0 if is_empty else rng.integers(1, num_rows)]
+        sent.append((rows, rng.integers(-99, 99, (len(rows), dim)).astype(np.float32)))
+    return sent
 
-    sync = RowSync(kind, rank, size)
-    finish = sync.start(plan_access(nids_by_rank[rank], offsets), grads_by_rank[rank])
-    row_ids, sums = Aggregator(sizes[rank], dim).sum(finish())
+
+def sum_of(sent, num_rows, dim):
+    total = np.zeros((num_rows, dim), np.float32)
+    for rows, grads in sent:
+        total[rows] += grads
+    return total, np.unique(np.concatenate([rows for rows, _ in sent]))
+
+
+@pytest.mark.parametrize("kind", ["alltoall", "sparse_allreduce"])
+@pytest.mark.parametrize("sums_on_host", [True, False])
+@pytest.mark.parametrize("dim", [1, 64])
+@pytest.mark.parametrize("emptiness", EMPTINESS)
+def test_owners_get_the_sum_over_ranks(communicator, kind, sums_on_host, dim, emptiness):
+    rank = communicator.rank
+    sizes = [17 if owner != 1 else 0 for owner in range(communicator.size)]  # rank 1 owns nothing
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    sent = draw(communicator, int(offsets[-1]), dim, emptiness)
+    expected, touched = sum_of(sent, offsets[-1], dim)
+
+    sync = ColdSync(kind, communicator, offsets, dim, sums_on_host)
+    plan, grads = plan_access(sent[rank][0], offsets), sent[rank][1]
+    is_near = plan.owned_by(communicator.is_near)
+    far = plan.select(~is_near)
+    segments = sync.start(plan.select(is_near), grads, far.packed(), grads[far.positions])()
+    row_ids, sums = Aggregator(sizes[rank], dim).sum(segments)
     start, stop = offsets[rank], offsets[rank + 1]
     np.testing.assert_array_equal(np.sort(row_ids), touched[(touched >= start) & (touched < stop)] - start)
     np.testing.assert_array_equal(sums, expected[row_ids + start])
+    before, after = map(communicator.world.allreduce, (sync.num_rows_in, sync.num_rows_out))
+    assert before == communicator.world.allreduce(len(far)) and after <= before
+
+
+@pytest.mark.parametrize("kind", ["dense_allreduce", "sparse_allreduce"])
+@pytest.mark.parametrize("sums_on_host", [True, False])
+@pytest.mark.parametrize("emptiness", EMPTINESS)
+def test_replicas_get_the_same_sums_in_the_same_order(communicator, kind, sums_on_host, emptiness):
+    num_rows, dim = 30, 5
+    sent = draw(communicator, num_rows, dim, emptiness)
+    expected, touched = sum_of(sent, num_rows, dim)
+
+    rows, grads = sent[communicator.rank]
+    order = np.argsort(rows)
+    sync = HotSync(kind, communicator, num_rows, dim, sums_on_host)
+    segments = sync.start(rows[order].astype(np.int32), torch.from_numpy(grads[order]))()
+    assert all(len(set(segment.row_ids.tolist())) == len(segment.row_ids) for segment in segments)
+    row_ids, sums = Aggregator(num_rows, dim).sum(segments)
+    assert sorted(row_ids.tolist()) == touched.tolist()
+    np.testing.assert_array_equal(sums, expected[row_ids])
+    assert len(set(communicator.world.allgather(row_ids.tobytes() + sums.tobytes()))) == 1
+
+
+def test_no_hot_rows_need_no_talk(communicator):
+    nothing = np.empty(0, np.int32), torch.empty((0, 4))
+    assert HotSync("sparse_allreduce", communicator, 0, 4, True).start(*nothing)() == []
+
+
+def test_a_host_sends_a_row_once(communicator):
+    """All ranks touch the same row of each owner."""
+    offsets = np.arange(communicator.size + 1)
+    grads = np.ones((communicator.size, 2), np.float32)
+    plan = plan_access(np.arange(communicator.size), offsets)
+    sync = ColdSync("alltoall", communicator, offsets, 2, sums_on_host=True)
+    is_near = plan.owned_by(communicator.is_near)
+    sync.start(plan.select(is_near), grads, plan.select(~is_near), grads)()
+    num_sent = communicator.host.allreduce(sync.num_rows_out)
+    assert num_sent == communicator.size - communicator.host.Get_size()
 
 
 def test_dense_gradients_and_loss_are_summed(communicator):
@@ -51,8 +108,22 @@ def test_dense_gradients_and_loss_are_summed(communicator):
 
 
 def test_the_traffic_of_a_step(communicator):
+    """Bytes that leave this rank, where every rank touches half of the rows of all."""
     size = communicator.size
-    plan = plan_access(np.arange(0, 10 * size, 2), np.arange(size + 1) * 10)
-    num_foreign = 5 * (size - 1)
-    assert RowSync("alltoall", communicator.rank, size).num_rows_sent(plan) == num_foreign
-    assert RowSync("sparse_allreduce", communicator.rank, size).num_rows_sent(plan) == 5 * size * (size - 1)
+    offsets = np.arange(size + 1) * 10
+    plan = plan_access(np.arange(0, 10 * size, 2), offsets)
+    grads = np.ones((10 * size, 3), np.float32)
+    is_near = plan.owned_by(communicator.is_near)
+    near, far = plan.select(is_near), plan.select(~is_near)
+    sync = ColdSync("alltoall", communicator, offsets, 3, sums_on_host=False)
+    sync.start(near, grads, far, grads)()
+    assert sync.num_bytes == 5 * (size - 1) * 4 * (3 + 1)
+    sync = ColdSync("sparse_allreduce", communicator, offsets, 3, sums_on_host=False)
+    sync.start(near, grads, far, grads)()
+    assert sync.num_bytes == 5 * size * (size - 1) * (4 * 3 + 8)
+
+
+def test_more_than_mpi_can_count_is_refused():
+    check_elements(MAX_ELEMENTS)
+    with pytest.raises(OverflowError, match="lower sampler.batch_size"):
+        check_elements(MAX_ELEMENTS + 1)

@@ -7,7 +7,7 @@ import shutil
 import h5py
 import numpy as np
 import pytest
-from runs import NUM_PARTS, gather_rows, make_config, write_parts
+from runs import NUM_PARTS, Alone, gather_rows, losses_of, make_config, records_of, train_run, write_parts
 
 from glpilot.app import checkpoint
 from glpilot.app.comm import AgreedError
@@ -16,7 +16,7 @@ from glpilot.app.embedding.records import rows_of
 from glpilot.app.evaluate import evaluate
 from glpilot.app.export import write_rows
 from glpilot.app.run_folder import open_run, read_config
-from glpilot.app.train import PREEMPTED_EXIT_CODE, train
+from glpilot.app.train import PREEMPTED_EXIT_CODE
 from glpilot.app.trainer import Trainer
 from glpilot.data.hdf5 import open_file
 from glpilot.data.part import part_path, read_part
@@ -34,18 +34,8 @@ def parts(communicator, shared_folder):
     return write_parts(communicator, shared_folder)
 
 
-def records_of(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-
-
-def losses_of(run):
-    return [record["loss"] for record in records_of(run) if "loss" in record]
-
-
 def start(communicator, parts, run, resume="none", **flags):
-    exit_code = train(communicator, make_config(**{**FLAGS, **flags}), parts, run, resume)
-    communicator.world.Barrier()
-    return exit_code
+    return train_run(communicator, parts, run, resume, **{**FLAGS, **flags})
 
 
 def table_of(communicator, parts, run, **flags):
@@ -181,8 +171,9 @@ def test_summary_and_config_of_a_run(communicator, shared_folder, parts):
     assert summary["world_size"] == communicator.size and summary["parts"] == NUM_PARTS
     assert len(summary["epoch_seconds"]) == summary["epochs"] == 2
     rows = summary["rows_per_step"]
-    assert rows["input"] == pytest.approx(rows["owned"] + rows["fetched"])
-    assert (rows["fetched"] > 0) == (communicator.size > 1)
+    assert rows["input"] == pytest.approx(rows["owned"] + rows["near"] + rows["fetched"])
+    assert (rows["near"] > 0) == (communicator.size > communicator.num_hosts)
+    assert (rows["fetched"] > 0) == (communicator.num_hosts > 1)
     assert summary["bytes_per_step"]["fetch"] == pytest.approx(rows["fetched"] * 8 * 4)  # 7 floats and the count
     assert 0 < summary["test_accuracy"] <= 1
     content, stored_parts = read_config(run)
@@ -222,14 +213,3 @@ def test_export_gives_every_node_its_own_row(communicator, shared_folder, parts,
         found_ids, found = [line[0] for line in lines], np.array([line[1:] for line in lines], np.float32)
     np.testing.assert_array_equal(found, table)
     assert list(found_ids) == list(ids)
-
-
-class Alone:
-    """This rank as a world of its own."""
-
-    def __init__(self, communicator):
-        from mpi4py import MPI
-
-        self.world = self.host = MPI.COMM_SELF
-        self.rank, self.size, self.num_hosts, self.host_of_rank = 0, 1, 1, [0]
-        self.resources = []

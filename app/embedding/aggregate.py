@@ -11,7 +11,7 @@ class Segment(NamedTuple):
     """Row gradients: values[positions[i], :dim] belongs to row row_ids[i].
 
     Attributes:
-        row_ids: int32 [num_entries].
+        row_ids: integers [num_entries]: numbers of rows at their owner, slots of the device cache, or nids.
         positions: integers [num_entries].
         values: float32 [any, dim or more]; columns beyond `dim` are ignored.
     """
@@ -19,6 +19,10 @@ class Segment(NamedTuple):
     row_ids: np.ndarray
     positions: np.ndarray
     values: np.ndarray
+
+    def select(self, chosen: np.ndarray) -> Segment:
+        """The entries that a bool [num_entries] marks."""
+        return Segment(self.row_ids[chosen], self.positions[chosen], self.values)
 
 
 class Aggregator:

@@ -25,8 +25,8 @@ class Fetch:
     """Rows on their way.
 
     Attributes:
-        rows: float32 [num_inputs, dim] in the order of the batch; complete after `finish_fetch`.
-        counts: int32 [num_inputs]: the rows' update counts.
+        rows: float32 [any, dim], filled at the plan's positions; complete after `finish_fetch`.
+        counts: int32 [any]: the rows' update counts, at the same positions.
         pending: for each owner on another host, its rank and the records it sends.
     """
 
@@ -70,12 +70,17 @@ class EmbeddingStore:
         """Whether a rank's rows lie in this host's memory."""
         return rank in self._records_of_rank
 
-    def start_fetch(self, plan: AccessPlan) -> Fetch:
-        """Ask for the rows of a batch, and load those that lie on this host. Waits for nobody."""
+    def start_fetch(self, plan: AccessPlan, rows: np.ndarray | None = None) -> Fetch:
+        """Ask for the rows of a plan, and load those that lie on this host. Waits for nobody.
+
+        Args:
+            rows: where to put them, float32 [any, dim]; by default an array of their number.
+        """
+        rows = np.empty((len(plan), self.dim), np.float32) if rows is None else rows
         fetch = Fetch(
             plan=plan,
-            rows=np.empty((len(plan), self.dim), np.float32),
-            counts=np.empty(len(plan), np.int32),
+            rows=rows,
+            counts=np.empty(len(rows), np.int32),
             pending=[] if self._use_alltoall else self._start_get(plan),
         )
         if not self._use_alltoall:

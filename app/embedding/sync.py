@@ -1,107 +1,237 @@
-"""Gradients across ranks, by Horovod: rows to their owners, dense parameters to everybody.
+"""Gradients across ranks, by Horovod: rows to their owners or to every replica, dense parameters to everybody.
 
-Horovod's latency is its cycle, so a step submits its operations together and then waits once for each.
+Horovod's latency is its cycle, so a step submits its operations together and then waits once for each. Ranks of one
+host first sum among themselves (host_exchange.py), so that a row leaves a host once.
 """
 from __future__ import annotations
 
-from typing import Callable
+from typing import Callable, Sequence
 
 import horovod.torch as hvd
 import numpy as np
 import torch
 from torch import Tensor
 
+from glpilot.app.comm import Communicator
 from glpilot.app.embedding.aggregate import Segment
-from glpilot.app.embedding.plan import AccessPlan
+from glpilot.app.embedding.host_exchange import allgather, exchange, sum_by_id
+from glpilot.app.embedding.plan import AccessPlan, plan_access
 from glpilot.app.embedding.records import pack_gradients
 
 # Horovod hands MPI counts of elements as C ints.
 MAX_ELEMENTS = 2**31 - 1
 
 
-def choose_cold_sync(setting: str, num_ranks: int) -> str:
-    """Resolve `auto`: rows that only their owner needs cost num_ranks times less by alltoall."""
-    return ("alltoall" if num_ranks > 1 else "sparse_allreduce") if setting == "auto" else setting
+class ColdSync:
+    """Brings the gradients of cold rows to the ranks that own them.
 
+    Attributes:
+        num_bytes: what this rank has sent to other ranks by Horovod so far, counted once per receiver.
+        num_rows_in, num_rows_out: rows for other hosts before and after the sums over this host's ranks.
+    """
 
-class RowSync:
-    """Brings row gradients to the ranks that own the rows."""
-
-    def __init__(self, kind: str, rank: int, num_ranks: int):
+    def __init__(self, kind: str, communicator: Communicator, offsets: np.ndarray, dim: int, sums_on_host: bool):
         """`kind` is "alltoall" or "sparse_allreduce"."""
         self._kind = kind
-        self._rank = rank
-        self._num_ranks = num_ranks
+        self._communicator = communicator
+        self._offsets = offsets
+        self._dim = dim
+        self._sums_on_host = sums_on_host and communicator.host.Get_size() > 1
+        self.num_bytes = self.num_rows_in = self.num_rows_out = 0
 
-    def start(self, plan: AccessPlan, grads: np.ndarray) -> Callable[[], list[Segment]]:
-        """Collective, does not wait: submit this rank's row gradients, float32 [num_inputs, dim] in batch order.
+    def start(self, near: AccessPlan, near_grads: np.ndarray, far: AccessPlan, far_grads: np.ndarray) -> Callable[[], list[Segment]]:
+        """Collective, does not wait for other hosts: submit gradients, `near` of rows of this host, `far` of others'.
+
+        Args:
+            near_grads, far_grads: float32 [any, dim]; the plans' positions say where.
 
         Returns:
-            A function, collective: waits until every rank has submitted (so has read all it wants this step) and
-            returns the gradients of this rank's rows as segments in the order of the ranks that sent them, with
-            the rows' local numbers.
+            A function, collective: waits until every rank has submitted and returns the gradients of this rank's
+            rows as segments, in the order of the ranks that sent them, with the rows' local numbers.
         """
-        num_elements = len(plan) * (grads.shape[1] + 1)
-        if num_elements * (self._num_ranks if self._kind == "sparse_allreduce" else 1) > MAX_ELEMENTS:
-            raise OverflowError(
-                f"a step's row gradients exceed {MAX_ELEMENTS} elements; lower sampler.batch_size or embedding.dim"
-            )
-        if self._num_ranks == 1:
-            segments = [self._own_segment(plan, grads)]
-            return lambda: segments
-        return (self._start_alltoall if self._kind == "alltoall" else self._start_allreduce)(plan, grads)
+        rank, size = self._communicator.rank, self._communicator.size
+        arrived: dict[int, list[Segment]] = {rank: [near.segment_of(rank, near_grads)]}
+        self.num_rows_in += len(far)
+        if self._sums_on_host:
+            own, far, far_grads = self._sum_on_host(near, near_grads, far, far_grads)
+            arrived.update(own)
+            near = near.select(np.zeros(len(near), np.bool_))
+        self.num_rows_out += len(far)
+        if size == 1 or (self._communicator.num_hosts == 1 and self._sums_on_host):
+            return lambda: _in_order(arrived)
+        start = self._start_alltoall if self._kind == "alltoall" else self._start_allreduce
+        return start(arrived, near, near_grads, far, far_grads)
 
-    def num_rows_sent(self, plan: AccessPlan) -> int:
-        """Rows that leave this rank for another, counted once per receiver."""
-        if self._kind == "alltoall" or self._num_ranks == 1:
-            return len(plan) - plan.count(self._rank)
-        return len(plan) * (self._num_ranks - 1)
+    def _sum_on_host(
+        self, near: AccessPlan, near_grads: np.ndarray, far: AccessPlan, far_grads: np.ndarray
+    ) -> tuple[dict[int, list[Segment]], AccessPlan, np.ndarray]:
+        """Collective over this host: own rows' segments by sender, and this rank's share of the host's far sums.
 
-    def _own_segment(self, plan: AccessPlan, grads: np.ndarray) -> Segment:
-        return Segment(plan.local_nids_of(self._rank), plan.positions_of(self._rank), grads)
+        The share of a rank is what the ranks in its place on other hosts own.
+        """
+        communicator = self._communicator
+        host = communicator.host
+        outgoing: list[list[Segment]] = [[] for _ in range(host.Get_size())]
+        for owner in range(communicator.size):
+            if communicator.is_near[owner]:
+                outgoing[communicator.place_of_rank[owner]].append(near.nid_segment_of(owner, near_grads))
+            else:
+                outgoing[communicator.place_of_rank[owner] % host.Get_size()].append(far.nid_segment_of(owner, far_grads))
+        incoming = exchange(host, outgoing, self._dim)
+        first, last = self._offsets[communicator.rank : communicator.rank + 2]
+        own: dict[int, list[Segment]] = {}
+        shares: list[Segment] = []
+        for sender, pieces in zip(np.flatnonzero(communicator.is_near).tolist(), incoming):
+            own[sender] = []
+            for piece in pieces:
+                is_own = (piece.row_ids >= first) & (piece.row_ids < last)
+                own[sender].append(_shift(piece.select(is_own), first))
+                shares.append(piece.select(~is_own))
+        nids, sums = sum_by_id(shares, self._dim)
+        return own, plan_access(nids, self._offsets), sums
 
-    def _start_alltoall(self, plan: AccessPlan, grads: np.ndarray) -> Callable[[], list[Segment]]:
-        others = [rank for rank in range(self._num_ranks) if rank != self._rank]
-        splits = np.diff(plan.bounds).astype(np.int32)
-        splits[self._rank] = 0  # our own rows stay here
-        packed = np.empty((splits.sum(), grads.shape[1] + 1), np.float32)
-        pack_gradients(
-            grads,
-            np.concatenate([plan.positions_of(rank) for rank in others]),
-            np.concatenate([plan.local_nids_of(rank) for rank in others]),
-            packed,
-        )
-        handle = hvd.alltoall_async(torch.from_numpy(packed), torch.from_numpy(splits), name="rows")
+    def _start_alltoall(
+        self, arrived: dict[int, list[Segment]], near: AccessPlan, near_grads: np.ndarray, far: AccessPlan,
+        far_grads: np.ndarray,
+    ) -> Callable[[], list[Segment]]:
+        rank, size, is_near = self._communicator.rank, self._communicator.size, self._communicator.is_near
+        segments = [near.segment_of(other, near_grads) if is_near[other] else far.segment_of(other, far_grads)
+                    for other in range(size)]
+        splits = np.array([len(segment.row_ids) for segment in segments], np.int32)
+        splits[rank] = 0  # our own rows stay here
+        packed = np.empty((int(splits.sum()), self._dim + 1), np.float32)
+        check_elements(packed.size)
+        bounds = np.concatenate([[0], np.cumsum(splits)])
+        for other, segment in enumerate(segments):
+            if splits[other]:
+                pack_gradients(segment.values, segment.positions, segment.row_ids, packed[bounds[other] : bounds[other + 1]])
+        self.num_bytes += packed.nbytes
+        handle = hvd.alltoall_async(torch.from_numpy(packed), torch.from_numpy(splits), name="cold")
 
         def finish() -> list[Segment]:
             received, num_received = (tensor.numpy() for tensor in hvd.synchronize(handle))
             row_ids = received.view(np.int32)[:, -1].copy()
             stops = np.cumsum(num_received)
-            segments = []
-            for rank in range(self._num_ranks):
-                if rank == self._rank:
-                    segments.append(self._own_segment(plan, grads))
-                else:
-                    positions = np.arange(stops[rank] - num_received[rank], stops[rank])
-                    segments.append(Segment(row_ids[positions], positions, received))
-            return segments
+            for sender in range(size):
+                if num_received[sender]:
+                    positions = np.arange(stops[sender] - num_received[sender], stops[sender])
+                    arrived.setdefault(sender, []).append(Segment(row_ids[positions], positions, received))
+            return _in_order(arrived)
 
         return finish
 
-    def _start_allreduce(self, plan: AccessPlan, grads: np.ndarray) -> Callable[[], list[Segment]]:
-        nids = np.empty(len(plan), np.int64)
-        nids[plan.positions] = plan.nids
-        first, last = plan.offsets[self._rank], plan.offsets[self._rank + 1]
-        rows = torch.sparse_coo_tensor(
-            torch.from_numpy(nids).unsqueeze(0), torch.from_numpy(grads), (int(plan.offsets[-1]), grads.shape[1])
-        )
-        finish_allreduce = hvd.sparse_allreduce_async(rows, name="rows", op=hvd.Sum)
+    def _start_allreduce(
+        self, arrived: dict[int, list[Segment]], near: AccessPlan, near_grads: np.ndarray, far: AccessPlan,
+        far_grads: np.ndarray,
+    ) -> Callable[[], list[Segment]]:
+        """Every rank gets every row, or with sums on the host those of the ranks in its place, and keeps its own."""
+        communicator = self._communicator
+        first, last = self._offsets[communicator.rank : communicator.rank + 2]
+        if not self._sums_on_host:
+            arrived.clear()  # our own rows come back in the order of the ranks
+        nids = np.concatenate([near.nids, far.nids]).astype(np.int64)
+        values = np.concatenate([near_grads[near.positions], far_grads[far.positions]])
+        group = communicator.across_hosts if self._sums_on_host else None
+        num_members = communicator.num_hosts if group is not None else communicator.size
+        check_elements(values.size * num_members)
+        self.num_bytes += (values.nbytes + nids.nbytes) * (num_members - 1)
+        finish_allreduce = _start_sparse_allreduce(nids, torch.from_numpy(values), int(self._offsets[-1]), "cold", group)
 
         def finish() -> list[Segment]:
-            summed = finish_allreduce()
-            nids = summed._indices()[0].numpy()
+            nids, values = (tensor.numpy() for tensor in finish_allreduce())
             positions = np.flatnonzero((nids >= first) & (nids < last))
-            return [Segment((nids[positions] - first).astype(np.int32), positions, summed._values().numpy())]
+            gathered = Segment((nids[positions] - first).astype(np.int32), positions, values)
+            return [*_in_order(arrived), gathered]
+
+        return finish
+
+
+class HotSync:
+    """Sums the gradients of rows that every rank holds, the same on all of them bit for bit.
+
+    Attributes:
+        num_bytes: what this rank has sent to other ranks by Horovod so far, counted once per receiver; a dense
+            allreduce counts as a ring does.
+    """
+
+    def __init__(self, kind: str, communicator: Communicator, num_rows: int, dim: int, sums_on_host: bool):
+        """`kind` is "dense_allreduce" or "sparse_allreduce"; rows are numbered 0 … num_rows - 1 (slots)."""
+        self._kind = kind
+        self._communicator = communicator
+        self._num_rows = num_rows
+        self._dim = dim
+        self._sums_on_host = sums_on_host and communicator.host.Get_size() > 1
+        self._group = communicator.across_hosts if self._sums_on_host else None
+        self.num_bytes = 0
+
+    def start(self, slots: np.ndarray, grads: Tensor) -> Callable[[], list[Segment]]:
+        """Collective, does not wait for other hosts: submit this rank's gradients.
+
+        Args:
+            slots: int32 [n], ascending, distinct. grads: float32 [n, dim] on the cache's device.
+
+        Returns:
+            A function, collective: waits for all ranks and returns segments by slot, of distinct slots each, the
+            same in the same order on every rank.
+        """
+        communicator = self._communicator
+        if self._num_rows == 0:
+            return lambda: []
+        if self._sums_on_host:
+            slots, grads = self._sum_on_host(slots, grads)
+        if communicator.num_hosts == 1 and self._sums_on_host or communicator.size == 1:
+            finish = lambda: [Segment(slots, np.arange(len(slots)), _in_memory(grads))]  # noqa: E731
+        elif self._kind == "sparse_allreduce":
+            finish = self._start_sparse(slots, grads)
+        else:
+            finish = self._start_dense(slots, grads)
+        if self._sums_on_host and (self._group is not None or communicator.num_hosts == 1):
+            return lambda: self._share_on_host(finish(), grads.device)
+        return finish
+
+    def _sum_on_host(self, slots: np.ndarray, grads: Tensor) -> tuple[np.ndarray, Tensor]:
+        """Collective over this host: this rank's share, every so-manieth slot, summed over the host's ranks."""
+        host = self._communicator.host
+        everything = Segment(slots.astype(np.int64), np.arange(len(slots)), grads.cpu().numpy())
+        outgoing = [[everything.select(slots % host.Get_size() == place)] for place in range(host.Get_size())]
+        pieces = [piece for pieces in exchange(host, outgoing, self._dim) for piece in pieces]
+        slots, sums = sum_by_id(pieces, self._dim)
+        return slots.astype(np.int32), torch.from_numpy(sums).to(grads.device)
+
+    def _share_on_host(self, segments: list[Segment], device: torch.device) -> list[Segment]:
+        """Collective over this host: what each rank has of the hosts' sums, to all."""
+        slots, sums = sum_by_id([_on_cpu(segment) for segment in segments], self._dim)
+        return allgather(self._communicator.host, slots, sums)
+
+    def _start_sparse(self, slots: np.ndarray, grads: Tensor) -> Callable[[], list[Segment]]:
+        num_members = self._communicator.num_hosts if self._group is not None else self._communicator.size
+        check_elements(grads.numel() * num_members)
+        self.num_bytes += (4 * grads.numel() + 8 * len(slots)) * (num_members - 1)
+        finish_allreduce = _start_sparse_allreduce(slots.astype(np.int64), grads, self._num_rows, "hot", self._group)
+
+        def finish() -> list[Segment]:
+            gathered, values = finish_allreduce()
+            slots = gathered.cpu().numpy()
+            starts = np.flatnonzero(np.diff(slots, prepend=slots[:1] + 1) <= 0)  # each sender's slots ascend
+            positions = np.split(np.arange(len(slots)), starts[1:])
+            return [Segment(slots[where].astype(np.int32), where, _in_memory(values)) for where in positions if len(where)]
+
+        return finish
+
+    def _start_dense(self, slots: np.ndarray, grads: Tensor) -> Callable[[], list[Segment]]:
+        num_members = self._communicator.num_hosts if self._group is not None else self._communicator.size
+        dense = torch.zeros((self._num_rows, self._dim + 1), device=grads.device)
+        check_elements(dense.numel())
+        where = torch.from_numpy(slots).long().to(grads.device)
+        dense[where, : self._dim] = grads
+        dense[where, self._dim] = 1  # tells a touched row from one whose gradients sum to zero
+        self.num_bytes += int(dense.numel() * 4 * 2 * (num_members - 1) / num_members)
+        handle = hvd.allreduce_async_(dense, name="hot", op=hvd.Sum, **_in_group(self._group))
+
+        def finish() -> list[Segment]:
+            hvd.synchronize(handle)
+            touched = np.flatnonzero(dense[:, self._dim].cpu().numpy() > 0)
+            return [Segment(touched.astype(np.int32), touched, _in_memory(dense))]
 
         return finish
 
@@ -112,13 +242,14 @@ class DenseSync:
     def __init__(self, parameters: list[Tensor], num_ranks: int):
         self._parameters = parameters
         self._num_ranks = num_ranks
-        self.num_bytes = 4 * (sum(parameter.numel() for parameter in parameters) + 1)
+        self.num_bytes_per_step = 4 * (sum(parameter.numel() for parameter in parameters) + 1)
 
     def start(self, loss: Tensor) -> Callable[[], float]:
         """Collective, does not wait: submit the parameters' gradients and this rank's share of the loss.
 
         Returns:
-            A function, collective: waits, leaves the sums in the parameters' `.grad`, returns the global loss.
+            A function, collective: waits until every rank has submitted, leaves the sums in the parameters'
+            `.grad`, returns the global loss.
         """
         grads = [parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
                  for parameter in self._parameters]
@@ -134,3 +265,48 @@ class DenseSync:
             return float(flat[-1])
 
         return finish
+
+
+def check_elements(num_elements: int) -> None:
+    """Raises OverflowError if a step's rows are more than MPI can count."""
+    if num_elements > MAX_ELEMENTS:
+        raise OverflowError(
+            f"a step's row gradients exceed {MAX_ELEMENTS} elements; lower sampler.batch_size or embedding.dim"
+        )
+
+
+def _start_sparse_allreduce(
+    ids: np.ndarray, values: Tensor, num_rows: int, name: str, group
+) -> Callable[[], tuple[Tensor, Tensor]]:
+    """Collective: everybody's ids (int64) and values, one rank's after the other's; nothing is summed."""
+    indices = torch.from_numpy(ids).unsqueeze(0).to(values.device)
+    rows = torch.sparse_coo_tensor(indices, values, (num_rows, values.shape[1]))
+    finish = hvd.sparse_allreduce_async(rows, name=name, op=hvd.Sum, **_in_group(group))
+
+    def gathered() -> tuple[Tensor, Tensor]:
+        result = finish()
+        return result._indices()[0], result._values()
+
+    return gathered
+
+
+def _in_group(group) -> dict:
+    return {} if group is None else {"process_set": group}
+
+
+def _shift(segment: Segment, first: int) -> Segment:
+    return Segment((segment.row_ids - first).astype(np.int32), segment.positions, segment.values)
+
+
+def _in_memory(values: Tensor) -> Tensor | np.ndarray:
+    """As an array where the tensor is not on a GPU."""
+    return values if values.is_cuda else values.numpy()
+
+
+def _on_cpu(segment: Segment) -> Segment:
+    values = segment.values
+    return segment._replace(values=values.cpu().numpy() if isinstance(values, Tensor) else values)
+
+
+def _in_order(arrived: dict[int, Sequence[Segment]]) -> list[Segment]:
+    return [segment for rank in sorted(arrived) for segment in arrived[rank] if len(segment.row_ids)]

@@ -199,7 +199,8 @@ def load_waiting(communicator: Communicator, trainer: Trainer, folder: Path) -> 
     with agreement(communicator.world):
         with open_file(rows_path(folder, communicator.rank), schema.ROWS_FORMAT) as file:
             trainer.buffer.load_state(_read_group(file, schema.BUFFER))
-            trainer.window.load_state(_read_group(file, schema.WINDOW))
+            if trainer.window is not None:
+                trainer.window.load_state(_read_group(file, schema.WINDOW))
             if schema.PREFETCHED in file:
                 trainer.reader.prefetched = Prefetched.of_state(_read_group(file, schema.PREFETCHED))
             if schema.COUNTED in file and trainer.access_counter is not None:
@@ -222,7 +223,8 @@ def settle_waiting(communicator: Communicator, trainer: Trainer, folder: Path) -
             with open_file(path, schema.ROWS_FORMAT) as file:
                 waiting = _read_group(file, schema.WINDOW)
                 trainer.row_lr = float(read_attribute(file, schema.ROW_LR))
-            pieces.append((waiting["nids"], waiting["grads"]))
+            if waiting:
+                pieces += [(waiting["due_nids"], waiting["due_grads"]), (waiting["nids"], waiting["grads"])]
     trainer.apply(pieces)
 
 
@@ -264,7 +266,8 @@ def _write_rows(path: Path, dataset: Dataset, trainer: Trainer) -> None:
         write_dataset(file, schema.COUNTS, counts_of(records))
         write_dataset(file, schema.STATE, trainer.row_state)
         _write_group(file, schema.BUFFER, trainer.buffer.state())
-        _write_group(file, schema.WINDOW, trainer.window.state())
+        if trainer.window is not None:
+            _write_group(file, schema.WINDOW, trainer.window.state())
         if trainer.reader.prefetched is not None:
             _write_group(file, schema.PREFETCHED, trainer.reader.prefetched.state())
         if trainer.access_counter is not None:

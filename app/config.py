@@ -98,9 +98,15 @@ class StalenessConfig(Section):
     )
     buffer_bytes: int = Field(0, ge=0, description="the same in bytes; 0: go by `buffer_rows`")
     buffer_fraction: float = Field(0, ge=0, le=1, description="the same as a share of all rows of the graph; 0: go by `buffer_rows`")
-    prefetch: bool = Field(
-        True, description="ask for the next step's rows while this one computes, which makes them one step old"
+    prefetch: Literal["auto", "true", "false"] = Field(
+        AUTO, description="ask for the next step's rows while this one computes, which makes them one step old; `auto`: "
+        "where the model computes on a GPU, for MPI needs the cores in the meantime"
     )
+
+    @field_validator("prefetch", mode="before")
+    @classmethod
+    def _spell_truth(cls, value: Any) -> Any:
+        return str(value).lower() if isinstance(value, bool) else value
 
     _check_row_count = field_validator("buffer_rows", mode="before")(_check_row_count)
 

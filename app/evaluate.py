@@ -52,7 +52,7 @@ def infer_sampled(
     nids = dataset.nids_of(wanted)
     batch_size = config.sampler.batch_size
     logits = np.empty((len(nids), dataset.book.num_classes), np.float32)
-    sampler = NeighborSampler(dataset.topology, config.sampler.fanouts)
+    sampler = NeighborSampler(dataset.topology, config.sampler.fanouts, trainer.model.needs_degrees)
     num_batches = communicator.world.allreduce(-(-len(nids) // batch_size), op=MPI.MAX)
     for index in range(num_batches):
         rows = slice(index * batch_size, (index + 1) * batch_size)

@@ -75,7 +75,7 @@ def _apply_layer(
 ) -> None:
     """Collective: fill out [len(nids), width] with a layer's output, in chunks of bounded size."""
     device = next(model.parameters()).device
-    sampler = NeighborSampler(dataset.topology, [-1])
+    sampler = NeighborSampler(dataset.topology, [-1], model.needs_degrees)
     bounds = chunk_bounds(dataset.topology.in_degrees(nids))
     num_chunks = communicator.world.allreduce(len(bounds) - 1, op=MPI.MAX)
     for chunk in range(num_chunks):

@@ -84,7 +84,7 @@ def load_hotness(communicator: Communicator, run: Path, epoch: int, num_nodes: i
 
 def _presample(communicator: Communicator, config: Config, dataset: Dataset, schedule: SeedSchedule) -> AccessCounter:
     counter = AccessCounter(dataset.book.num_nodes)
-    sampler = NeighborSampler(dataset.topology, config.sampler.fanouts)
+    sampler = NeighborSampler(dataset.topology, config.sampler.fanouts, with_degrees=False)
     for epoch in range(config.cache.presample_epochs):
         for step in range(schedule.steps_per_epoch):
             key = (config.train.seed, PRESAMPLE_KEY, epoch, step, communicator.rank)

@@ -22,8 +22,8 @@ class Batch:
     Attributes:
         seeds: int32 or int64 [num_seeds] nids.
         input_nids: same dtype [num_inputs], distinct; the first num_seeds of them are the seeds.
-        blocks: one DGL block per layer, input layer first; each carries "degree" (true in-degrees, float32)
-            on its source and destination nodes.
+        blocks: one DGL block per layer, input layer first; if asked for, each carries "degree" (true in-degrees,
+            float32) on its source and destination nodes.
     """
 
     seeds: np.ndarray
@@ -70,9 +70,10 @@ class SeedSchedule:
 class NeighborSampler:
     """DGL's neighbour sampling, without replacement, on the host's shared topology."""
 
-    def __init__(self, topology: Topology, fanouts: Sequence[int]):
+    def __init__(self, topology: Topology, fanouts: Sequence[int], with_degrees: bool = True):
         """`fanouts` holds neighbours per node by layer, input layer first; -1 takes all."""
         self._topology = topology
+        self._with_degrees = with_degrees
         self._sampler = dgl.dataloading.NeighborSampler(list(fanouts))
 
     def sample(self, seeds: np.ndarray, key: Sequence[int]) -> Batch:
@@ -81,7 +82,7 @@ class NeighborSampler:
         with _one_thread():
             dgl.seed(int(np.random.SeedSequence(key).generate_state(1)[0] >> 1))
             input_nids, _, blocks = self._sampler.sample_blocks(self._topology.graph, torch.from_numpy(seeds))
-        for block in blocks:
+        for block in blocks if self._with_degrees else ():
             degrees = self._topology.in_degrees(block.srcdata[dgl.NID].numpy()).astype(np.float32)
             block.srcdata["degree"] = torch.from_numpy(degrees)
             block.dstdata["degree"] = block.srcdata["degree"][: block.num_dst_nodes()]

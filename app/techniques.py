@@ -58,6 +58,12 @@ def uses_window(communicator: Communicator, config: Config) -> bool:
     return communicator.num_hosts > 1 and config.aggregation.window_steps > 1
 
 
+def uses_prefetch(techniques: Techniques, config: Config, device: torch.device) -> bool:
+    """Whether rows are asked for a step ahead."""
+    setting = config.staleness.prefetch
+    return techniques.buffer_rows > 0 and (device.type == "cuda" if setting == AUTO else setting == "true")
+
+
 def may_use_cache(communicator: Communicator, config: Config, device: torch.device) -> bool:
     """Whether hot rows may be replicated. One host without a GPU has nothing to gain, but a user may want to see it."""
     cache = config.cache
@@ -117,7 +123,7 @@ def choose_techniques(
         )
     window_rows = 0
     if uses_window(communicator, config):
-        window_rows = 2 * int(np.ceil(rates.sum())) * (window_steps - 1) + 64
+        window_rows = 2 * int(np.ceil(rates.sum())) * (window_steps - 2) + 64
         report.append(
             f"window: {window_steps} steps; of {rates.sum():,.0f} gradients of remote rows a step "
             f"{traffic.send_rates(rates, window_steps).sum():,.0f} are expected to be sent"

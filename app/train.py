@@ -16,7 +16,7 @@ from glpilot.app.presample import load_hotness, measure_hotness, merge_hotness, 
 from glpilot.app.run_folder import write_config
 from glpilot.app.sampler import SeedSchedule
 from glpilot.app.summary import describe_staleness, format_table, summarise, write_summary
-from glpilot.app.techniques import choose_techniques, needs_hotness
+from glpilot.app.techniques import choose_techniques, needs_hotness, uses_prefetch
 from glpilot.app.trainer import PreparedBatch, Trainer, scale_lr
 from glpilot.data.errors import UserError
 
@@ -104,7 +104,7 @@ class TrainingLoop:
         self._progress.start_epoch(position.epoch + 1, config.train.epochs, position.step_in_epoch, num_steps)
         start = time.perf_counter() - position.partial_epoch_seconds
         trainer.clock.start()
-        prefetches = trainer.techniques.buffer_rows > 0 and config.staleness.prefetch
+        prefetches = uses_prefetch(trainer.techniques, config, trainer.device)
         prepared = self._prepare(position.step_in_epoch)
         while position.step_in_epoch < num_steps:
             step = position.step_in_epoch

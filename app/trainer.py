@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Callable
 
 import numpy as np
 import torch
@@ -75,7 +76,8 @@ class Trainer:
         self.row_lr = config.embedding.lr
         self._aggregator = Aggregator(num_rows, config.embedding.dim)
         self._dense_sync = DenseSync(self._parameters, communicator.size)
-        self._sampler = NeighborSampler(dataset.topology, config.sampler.fanouts)
+        self._sampler = NeighborSampler(dataset.topology, config.sampler.fanouts, self.model.needs_degrees)
+        self._no_rows = plan_access(np.empty(0, np.int64), dataset.offsets)
         self.access_counter = AccessCounter(dataset.book.num_nodes) if config.cache.refresh_epochs else None
         self.staleness = StalenessRecord()
         self.clock = StageClock()
@@ -93,13 +95,17 @@ class Trainer:
         self.write_back()
         self._load_cache(techniques.hot_nids)
         self.buffer = StalenessBuffer(techniques.buffer_rows, dim, self.staleness)
-        self.window = GradientWindow(techniques.window_steps, techniques.window_rows, dim)
+        self.window = None
+        if techniques.window_steps > 1:
+            self.window = GradientWindow(techniques.window_steps, techniques.window_rows, dim)
         self.reader = RowReader(
             store, communicator.is_near, self.cache, self.buffer, self.staleness, techniques.hotness,
             config.staleness.max_steps if techniques.buffer_rows else 0, config.staleness.max_missed_updates, self.device,
         )
         self._hot_sync = HotSync(techniques.hot_sync, communicator, len(techniques.hot_nids), dim, sums_on_host)
-        self._cold_sync = ColdSync(techniques.cold_sync, communicator, self._dataset.offsets, dim, sums_on_host)
+        common = (techniques.cold_sync, communicator, self._dataset.offsets, dim, sums_on_host)
+        self._cold_sync = ColdSync("cold", *common, carries_far=self.window is None)
+        self._far_sync = ColdSync("far", *common, carries_near=False) if self.window is not None else self._cold_sync
 
     def sample(self, seeds: np.ndarray, epoch: int, step_in_epoch: int, step: int) -> PreparedBatch:
         """Sample the neighbourhoods of step 0, 1, … of a run; waits for nobody."""
@@ -137,6 +143,10 @@ class Trainer:
             self.reader.start_prefetch(next_prepared.plan, step)
             clock.lap("gather")
 
+        # Send, while the model computes, the gradients of other hosts' rows that have waited.
+        finish_far = self._send(*self.window.take()) if embeddings and self.window is not None else None
+        clock.lap("aggregate")
+
         # Compute: the derivative of this rank's share of the global loss.
         torch.manual_seed(int(np.random.SeedSequence((*prepared.key, 1)).generate_state(1)[0]))  # of dropout
         x = torch.cat(pieces, dim=1) if len(pieces) > 1 else pieces[0]
@@ -156,11 +166,17 @@ class Trainer:
         if embeddings:
             hot_grads, cold_grads = self.reader.gradients(reading, pieces[0].grad)
             is_near = reading.cold.owned_by(self._communicator.is_near)
-            far, far_grads = self._take_due(reading.cold.select(~is_near), cold_grads, step)
+            near, far = reading.cold.select(is_near), reading.cold.select(~is_near)
+            self.counters["far_gradients"] += len(far)
+            if self.window is not None:
+                self.window.put(far.nids, far.positions, cold_grads, step)
+                far = self._no_rows
             finish_hot = self._hot_sync.start(reading.hot_slots, hot_grads)
-            finish_cold = self._cold_sync.start(reading.cold.select(is_near), cold_grads, far, far_grads)
+            finish_cold = self._cold_sync.start(near, cold_grads, far, cold_grads)
             clock.lap("aggregate")
             cold_segments, hot_segments = finish_cold(), finish_hot()
+            if finish_far is not None:
+                cold_segments += finish_far()[1:]  # without its own, of which there are none
             clock.lap("sync_sparse")
         global_loss = finish_dense()
         clock.lap("sync_dense")
@@ -195,17 +211,15 @@ class Trainer:
         """
         if self.inputs.embeddings is None:
             return
-        nobody = plan_access(np.empty(0, np.int64), self._dataset.offsets)
-        nids, grads = self.window.drain()
-        finish_cold = self._cold_sync.start(nobody, grads, plan_access(nids, self._dataset.offsets), grads)
-        self._update_owned(finish_cold())
+        if self.window is not None:
+            self._update_owned(self._send(*self.window.drain())())
         self.write_back()
         self.inputs.publish()
 
     def apply(self, gradients: list[tuple[np.ndarray, np.ndarray]]) -> None:
         """Collective: update the owned ones of rows nids [n] by gradients [n, dim], pairs the same on every rank."""
         start, stop = self._dataset.offsets[self._communicator.rank : self._communicator.rank + 2]
-        segments = []
+        segments = [Segment(np.empty(0, np.int32), np.empty(0, np.int64), np.empty((0, self._config.embedding.dim), np.float32))]
         for nids, grads in gradients:
             own = np.flatnonzero((nids >= start) & (nids < stop))
             segments.append(Segment((nids[own] - start).astype(np.int32), own, grads))
@@ -232,20 +246,16 @@ class Trainer:
         state = allgather_rows(self._communicator.world, self.row_state[own])
         self.cache.load(hot_nids, records, state)
 
-    def _take_due(self, far: AccessPlan, grads: np.ndarray, step: int) -> tuple[AccessPlan, np.ndarray]:
-        """Put gradients of other hosts' rows into the window, and take out those to be sent now."""
-        self.counters["far_gradients"] += len(far)
-        if self.techniques.window_steps > 1:
-            nids, grads = self.window.add(far.nids, far.positions, grads, step)
-            far = plan_access(nids, self._dataset.offsets)
-        self.counters["due_gradients"] += len(far)
-        return far, grads
+    def _send(self, nids: np.ndarray, grads: np.ndarray) -> Callable[[], list[Segment]]:
+        """Collective, does not wait for other hosts: gradients [n, dim] of other hosts' rows; see ColdSync.start."""
+        return self._far_sync.start(self._no_rows, grads, plan_access(nids, self._dataset.offsets), grads)
 
     def _update_owned(self, segments: list[Segment]) -> None:
-        row_ids, grads = self._aggregator.sum(segments)
+        """Update this rank's rows; the first segment holds distinct ones and may be changed."""
+        summed = self._aggregator.sum(segments[0], segments[1:])
         self.clock.lap("aggregate")
-        records, state = map(torch.from_numpy, (self.inputs.embeddings.records, self.row_state))
-        self.row_optimizer.step(records, state, torch.from_numpy(row_ids), torch.from_numpy(grads), self.row_lr)
+        for segment in summed:
+            self.row_optimizer.step(*map(torch.from_numpy, (self.inputs.embeddings.records, self.row_state)), segment, self.row_lr)
 
     def _count(self, plan: AccessPlan, reading: Reading | None) -> None:
         communicator = self._communicator
@@ -265,8 +275,10 @@ class Trainer:
                 fetched_rows=len(reading.cold) - num_owned - num_near - reading.num_buffered,
             )
             fetch_bytes += counts["fetched_rows"] * 4 * (self._config.embedding.dim + 1)
-            self.counters["sparse_sync_bytes"] = self._cold_sync.num_bytes + self._hot_sync.num_bytes
-            self.counters["sent_gradients"] = self._cold_sync.num_rows_out
+            syncs = {self._cold_sync, self._far_sync}
+            self.counters["sparse_sync_bytes"] = sum(sync.num_bytes for sync in syncs) + self._hot_sync.num_bytes
+            self.counters["due_gradients"] = sum(sync.num_rows_in for sync in syncs)
+            self.counters["sent_gradients"] = sum(sync.num_rows_out for sync in syncs)
         self.counters.update(steps=1, fetch_bytes=fetch_bytes, **counts)
         self.counters["dense_sync_bytes"] += self._dense_sync.num_bytes_per_step if communicator.size > 1 else 0
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.aggregate import Segment
-from glpilot.app.embedding.host_exchange import allgather, exchange, sum_by_id
+from glpilot.app.embedding.aggregate import Segment, sum_by_id
+from glpilot.app.embedding.host_exchange import allgather, exchange
 
 
 def make_segment(seed, num_rows, dim, base=0):

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glpilot.app.embedding.aggregate import Segment
 from glpilot.app.embedding.optim import SparseOptimizer, step_with_torch
 from glpilot.app.embedding.records import allocate_records, counts_of, rows_of
 
@@ -39,7 +40,12 @@ class Table:
         return self.records, self.state, row_ids.to(self.device), grads.to(self.device)
 
     def step(self, row_ids, grads, lr=LR):
-        self.optimizer.step(*self._on_device(row_ids, grads), lr=lr)
+        records, state, row_ids, grads = self._on_device(row_ids, grads)
+        positions = torch.arange(len(row_ids)).flip(0).to(row_ids.device)  # where the gradients lie, in any order
+        segment = Segment(row_ids, positions, grads.flip(0))
+        if records.device.type == "cpu":
+            segment = Segment(*(tensor.numpy() for tensor in segment))
+        self.optimizer.step(records, state, segment, lr)
 
     def step_with_torch(self, row_ids, grads, lr=LR):
         step_with_torch(self.name, *self._on_device(row_ids, grads), lr=lr)

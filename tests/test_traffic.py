@@ -32,12 +32,12 @@ def test_fetches_are_as_many_as_expected(max_steps, max_missed):
     assert num_fetched / NUM_STEPS == pytest.approx(traffic.fetch_rates(RATES, ages).sum(), rel=0.05)
 
 
-@pytest.mark.parametrize("window_steps", [1, 4, 16])
+@pytest.mark.parametrize("window_steps", [2, 4, 16])
 def test_gradients_are_sent_as_often_as_expected(window_steps):
     window, num_sent = GradientWindow(window_steps, 8 * NUM_ROWS, 1), 0
     for step, nids in steps():
-        due, _ = window.add(nids, np.arange(len(nids)), np.zeros((len(nids), 1), np.float32), step)
-        num_sent += len(due)
+        window.put(nids, np.arange(len(nids)), np.zeros((len(nids), 1), np.float32), step)
+        num_sent += len(window.take()[0])
     assert num_sent / NUM_STEPS == pytest.approx(traffic.send_rates(RATES, window_steps).sum(), rel=0.05)
 
 
@@ -46,7 +46,7 @@ def test_what_a_cold_row_costs():
     is_far, layout = np.array([True, False, True]), Layout(2, 100)
     assert traffic.cold_bytes(hotness, is_far, layout, 0, 5, 1) == pytest.approx([100, 0, 0])  # fetched and sent each time
     assert traffic.cold_bytes(hotness, is_far, layout, 10, 2, 1) == pytest.approx([25 + 50, 0, 0])
-    assert traffic.cold_bytes(hotness, is_far, layout, 0, 0, 2) == pytest.approx([50 + 50 / 1.5, 0, 0])
+    assert traffic.cold_bytes(hotness, is_far, layout, 0, 0, 3) == pytest.approx([50 + 50 / 1.5, 0, 0])
 
 
 @pytest.mark.parametrize("num_touched, expected", [(10, "sparse_allreduce"), (100, "dense_allreduce")])

@@ -141,8 +141,9 @@ def _pull(slots, read_steps, max_ages, rows, nids, positions, step, x, served, a
         if slot < 0 or step - read_steps[slot] > max_ages[slot]:
             continue
         position = positions[i]
+        source, target = rows[slot], x[position]
         for d in range(dim):
-            x[position, d] = rows[slot, d]
+            target[d] = source[d]
         served[i] = True
         ages[i] = step - read_steps[slot]
 

@@ -56,25 +56,26 @@ class DeviceCache:
     def update(self, segments: Sequence[Segment], lr: float) -> None:
         """Sum gradients (row ids are slots), in the order of the segments, and update the rows that have any, once.
 
-        A segment's row ids are distinct.
+        A segment's row ids are distinct; the values of the first may be changed.
         """
-        slots, grads = self._sum(segments)
-        self._optimizer.step(self.records, self.state, slots, grads, lr)
+        for segment in self._sum(segments):
+            self._optimizer.step(self.records, self.state, segment, lr)
 
     def owned(self, start_nid: int, stop_nid: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The hot rows of an owner: their nids, records and state, as `load` took them."""
         first, last = np.searchsorted(self.nids, [start_nid, stop_nid])
         return self.nids[first:last], self.records[first:last].cpu().numpy(), self.state[first:last].cpu().numpy()
 
-    def _sum(self, segments: Sequence[Segment]) -> tuple[Tensor, Tensor]:
+    def _sum(self, segments: Sequence[Segment]) -> list[Segment]:
+        if not segments:
+            return []
         if self._device.type == "cpu":
-            slots, grads = self._aggregator.sum(segments)
-            return torch.from_numpy(slots), torch.from_numpy(grads)
-        return sum_on_device(segments, self._device)
+            return self._aggregator.sum(segments[0], segments[1:])
+        return [sum_on_device(segments, self._device)]
 
 
-def sum_on_device(segments: Sequence[Segment], device: torch.device) -> tuple[Tensor, Tensor]:
-    """The same sums as Aggregator's in torch operations: distinct row ids ascending, and their gradients.
+def sum_on_device(segments: Sequence[Segment], device: torch.device) -> Segment:
+    """The same sums as Aggregator's in torch operations, as tensors; row ids ascending.
 
     Segments are added one after the other. The ids of one are distinct, so no two additions meet and the result
     does not depend on the order in which a GPU makes them.
@@ -88,4 +89,4 @@ def sum_on_device(segments: Sequence[Segment], device: torch.device) -> tuple[Te
     sums = torch.zeros((len(row_ids), values[0].shape[1]), device=device)
     for where, value in zip(inverse.split([len(part) for part in ids]), values):
         sums[where] += value
-    return row_ids.int(), sums
+    return Segment(row_ids.int(), torch.arange(len(row_ids), device=device), sums)

@@ -55,26 +55,6 @@ def allgather(host: MPI.Intracomm, ids: np.ndarray, values: np.ndarray) -> list[
     return [_unpack(gathered[first:last], dim) for first, last in zip(bounds, bounds[1:])]
 
 
-def sum_by_id(pieces: Sequence[Segment], dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sum rows with equal ids, in the order of the pieces.
-
-    Returns:
-        int64 [num_distinct] ids, ascending, and float32 [num_distinct, dim] sums.
-    """
-    ids = np.concatenate([np.empty(0, np.int64), *(piece.row_ids for piece in pieces)]).astype(np.int64)
-    values = np.empty((len(ids), dim), np.float32)
-    start = 0
-    for piece in pieces:
-        stop = start + len(piece.row_ids)
-        values[start:stop] = piece.values[piece.positions, :dim]
-        start = stop
-    order = np.argsort(ids, kind="stable")
-    is_first = np.diff(ids[order], prepend=-1) != 0
-    sums = np.empty((np.count_nonzero(is_first), dim), np.float32)
-    _sum_runs(order, is_first, values, sums)
-    return ids[order][is_first], sums
-
-
 def _unpack(packed: np.ndarray, dim: int) -> Segment:
     bits = packed.view(np.int32)
     ids = bits[:, dim].astype(np.int64) | (bits[:, dim + 1].astype(np.int64) << 31)
@@ -91,17 +71,3 @@ def _pack(ids, positions, values, packed):
             packed[i, d] = values[positions[i], d]
         bits[i, dim] = np.int32(ids[i] & 0x7FFFFFFF)
         bits[i, dim + 1] = np.int32(ids[i] >> 31)
-
-
-@numba.njit(cache=True, nogil=True)
-def _sum_runs(order, is_first, values, sums):
-    dim = sums.shape[1]
-    run = -1
-    for i in range(len(order)):
-        if is_first[i]:
-            run += 1
-            for d in range(dim):
-                sums[run, d] = values[order[i], d]
-        else:
-            for d in range(dim):
-                sums[run, d] += values[order[i], d]

@@ -13,6 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from glpilot.app.embedding.aggregate import Segment
+from glpilot.app.embedding.prefetch import LOOKAHEAD, prefetch_row
+
 BETA1, BETA2 = 0.9, 0.999
 ADAM_EPS = 1e-8
 ADAGRAD_EPS = 1e-10
@@ -32,24 +35,24 @@ class SparseOptimizer:
         """State of rows that were never updated, float32 [num_rows, state_width]."""
         return np.zeros((num_rows, self.state_width), np.float32)
 
-    def step(self, records: Tensor, state: Tensor, row_ids: Tensor, grads: Tensor, lr: float) -> None:
-        """Update rows in place. All tensors lie on one device.
+    def step(self, records: Tensor, state: Tensor, segment: Segment, lr: float) -> None:
+        """Update rows in place.
 
         Args:
             records: float32 [num_rows, dim + 1], see records.py.
             state: float32 [num_rows, state_width].
-            row_ids: int32 [num_touched], distinct.
-            grads: float32 [num_touched, dim], summed over everything that touched the row.
+            segment: of distinct rows, with the gradients summed over everything that touched a row; arrays where the
+                records are on the CPU, tensors on their device otherwise.
         """
         if records.device.type == "cpu":
-            kernel = _KERNELS[self.name]
-            kernel(records.numpy(), state.numpy(), row_ids.numpy(), grads.numpy(), lr)
+            _KERNELS[self.name](records.numpy(), state.numpy(), *segment, lr)
         else:
-            step_with_torch(self.name, records, state, row_ids, grads, lr)
+            row_ids, positions, values = segment
+            step_with_torch(self.name, records, state, row_ids, values[positions.long()], lr)
 
 
 def step_with_torch(name: str, records: Tensor, state: Tensor, row_ids: Tensor, grads: Tensor, lr: float) -> None:
-    """The same update as the kernels', as torch ops for any device; arguments as for SparseOptimizer.step."""
+    """The same update as the kernels', as torch ops for any device: distinct int32 row_ids [n], grads [n, dim]."""
     ids = row_ids.long()
     dim = grads.shape[1]
     counts = records.view(torch.int32)[:, dim]
@@ -81,27 +84,35 @@ _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_jit
-def _sgd(records, state, row_ids, grads, lr):
-    dim = grads.shape[1]
+def _sgd(records, state, row_ids, positions, grads, lr):
+    dim = records.shape[1] - 1
     counts = records.view(np.int32)
     lr = np.float32(lr)
     for i in range(len(row_ids)):
+        if i + LOOKAHEAD < len(row_ids):
+            prefetch_row(records, row_ids[i + LOOKAHEAD])
+            prefetch_row(state, row_ids[i + LOOKAHEAD])
+            prefetch_row(grads, positions[i + LOOKAHEAD])
         row = row_ids[i]
         counts[row, dim] += 1
-        weights, grad = records[row], grads[i]
+        weights, grad = records[row], grads[positions[i]]
         for d in range(dim):
             weights[d] -= grad[d] * lr
 
 
 @_jit
-def _adagrad(records, state, row_ids, grads, lr):
-    dim = grads.shape[1]
+def _adagrad(records, state, row_ids, positions, grads, lr):
+    dim = records.shape[1] - 1
     counts = records.view(np.int32)
     lr, eps = np.float32(lr), np.float32(ADAGRAD_EPS)
     for i in range(len(row_ids)):
+        if i + LOOKAHEAD < len(row_ids):
+            prefetch_row(records, row_ids[i + LOOKAHEAD])
+            prefetch_row(state, row_ids[i + LOOKAHEAD])
+            prefetch_row(grads, positions[i + LOOKAHEAD])
         row = row_ids[i]
         counts[row, dim] += 1
-        weights, total, grad = records[row], state[row], grads[i]
+        weights, total, grad = records[row], state[row], grads[positions[i]]
         for d in range(dim):
             total[d] += grad[d] * grad[d]
         for d in range(dim):
@@ -109,13 +120,17 @@ def _adagrad(records, state, row_ids, grads, lr):
 
 
 @_jit
-def _rowwise_adagrad(records, state, row_ids, grads, lr):
-    dim = grads.shape[1]
+def _rowwise_adagrad(records, state, row_ids, positions, grads, lr):
+    dim = records.shape[1] - 1
     counts = records.view(np.int32)
     for i in range(len(row_ids)):
+        if i + LOOKAHEAD < len(row_ids):
+            prefetch_row(records, row_ids[i + LOOKAHEAD])
+            prefetch_row(state, row_ids[i + LOOKAHEAD])
+            prefetch_row(grads, positions[i + LOOKAHEAD])
         row = row_ids[i]
         counts[row, dim] += 1
-        weights, grad = records[row], grads[i]
+        weights, grad = records[row], grads[positions[i]]
         square = np.float32(0)
         for d in range(dim):
             square += grad[d] * grad[d]
@@ -127,19 +142,23 @@ def _rowwise_adagrad(records, state, row_ids, grads, lr):
 
 
 @_jit
-def _adam(records, state, row_ids, grads, lr):
-    dim = grads.shape[1]
+def _adam(records, state, row_ids, positions, grads, lr):
+    dim = records.shape[1] - 1
     counts = records.view(np.int32)
     beta1, beta2 = np.float32(BETA1), np.float32(BETA2)
     rest1, rest2 = np.float32(1 - BETA1), np.float32(1 - BETA2)
     eps = np.float32(ADAM_EPS)
     for i in range(len(row_ids)):
+        if i + LOOKAHEAD < len(row_ids):
+            prefetch_row(records, row_ids[i + LOOKAHEAD])
+            prefetch_row(state, row_ids[i + LOOKAHEAD])
+            prefetch_row(grads, positions[i + LOOKAHEAD])
         row = row_ids[i]
         count = counts[row, dim] + 1
         counts[row, dim] = count
         step_size = np.float32(lr / (1 - BETA1**count))
         scale = np.float32(1 / math.sqrt(1 - BETA2**count))
-        weights, grad = records[row], grads[i]
+        weights, grad = records[row], grads[positions[i]]
         mean, square = state[row, :dim], state[row, dim:]
         for d in range(dim):
             mean[d] = mean[d] * beta1 + grad[d] * rest1

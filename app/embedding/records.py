@@ -8,6 +8,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from glpilot.app.embedding.prefetch import LOOKAHEAD, prefetch_row
+
 
 def allocate_records(num_rows: int, dim: int) -> np.ndarray:
     """Records of zeros with count 0, float32 [num_rows, dim + 1]."""
@@ -30,9 +32,12 @@ def scatter_rows(records, rows, positions, x, counts):
     dim = x.shape[1]
     record_bits = records.view(np.int32)
     for i in range(len(rows)):
+        if i + LOOKAHEAD < len(rows):
+            prefetch_row(records, rows[i + LOOKAHEAD])
         row, position = rows[i], positions[i]
+        source, target = records[row], x[position]
         for d in range(dim):
-            x[position, d] = records[row, d]
+            target[d] = source[d]
         counts[position] = record_bits[row, dim]
 
 

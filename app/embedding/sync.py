@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from glpilot.app.comm import Communicator
-from glpilot.app.embedding.aggregate import Segment
-from glpilot.app.embedding.host_exchange import allgather, exchange, sum_by_id
+from glpilot.app.embedding.aggregate import Segment, sum_by_id
+from glpilot.app.embedding.host_exchange import allgather, exchange
 from glpilot.app.embedding.plan import AccessPlan, plan_access
 from glpilot.app.embedding.records import pack_gradients
 
@@ -30,42 +30,57 @@ class ColdSync:
         num_rows_in, num_rows_out: rows for other hosts before and after the sums over this host's ranks.
     """
 
-    def __init__(self, kind: str, communicator: Communicator, offsets: np.ndarray, dim: int, sums_on_host: bool):
-        """`kind` is "alltoall" or "sparse_allreduce"."""
+    def __init__(
+        self, name: str, kind: str, communicator: Communicator, offsets: np.ndarray, dim: int, sums_on_host: bool,
+        carries_near: bool = True, carries_far: bool = True,
+    ):
+        """
+        Args:
+            name: of its operations; two that are under way together need different ones.
+            kind: "alltoall" or "sparse_allreduce".
+            carries_near, carries_far: whether it is ever given rows of this host, and of others.
+        """
+        self._name = name
         self._kind = kind
         self._communicator = communicator
         self._offsets = offsets
         self._dim = dim
-        self._sums_on_host = sums_on_host and communicator.host.Get_size() > 1
+        has_neighbours = communicator.host.Get_size() > 1
+        self._sums_on_host = sums_on_host and has_neighbours
+        goes_near = carries_near and has_neighbours and not sums_on_host
+        self._crosses = goes_near or (carries_far and communicator.num_hosts > 1)
         self.num_bytes = self.num_rows_in = self.num_rows_out = 0
 
-    def start(self, near: AccessPlan, near_grads: np.ndarray, far: AccessPlan, far_grads: np.ndarray) -> Callable[[], list[Segment]]:
+    def start(
+        self, near: AccessPlan, near_grads: np.ndarray, far: AccessPlan, far_grads: np.ndarray
+    ) -> Callable[[], list[Segment]]:
         """Collective, does not wait for other hosts: submit gradients, `near` of rows of this host, `far` of others'.
 
         Args:
             near_grads, far_grads: float32 [any, dim]; the plans' positions say where.
 
         Returns:
-            A function, collective: waits until every rank has submitted and returns the gradients of this rank's
-            rows as segments, in the order of the ranks that sent them, with the rows' local numbers.
+            A function, collective: waits until every rank has submitted, unless nothing ever crosses, and returns the
+            gradients of this rank's rows as segments with the rows' local numbers: its own, whose rows are distinct,
+            then those of the others in the order of the ranks.
         """
-        rank, size = self._communicator.rank, self._communicator.size
-        arrived: dict[int, list[Segment]] = {rank: [near.segment_of(rank, near_grads)]}
+        own = near.segment_of(self._communicator.rank, near_grads)
+        arrived: dict[int, list[Segment]] = {}
         self.num_rows_in += len(far)
         if self._sums_on_host:
-            own, far, far_grads = self._sum_on_host(near, near_grads, far, far_grads)
-            arrived.update(own)
+            arrived, far, far_grads = self._sum_on_host(near, near_grads, far, far_grads)
             near = near.select(np.zeros(len(near), np.bool_))
         self.num_rows_out += len(far)
-        if size == 1 or (self._communicator.num_hosts == 1 and self._sums_on_host):
-            return lambda: _in_order(arrived)
+        if not self._crosses:
+            return lambda: [own, *_in_order(arrived)]
         start = self._start_alltoall if self._kind == "alltoall" else self._start_allreduce
-        return start(arrived, near, near_grads, far, far_grads)
+        finish = start(arrived, near, near_grads, far, far_grads)
+        return lambda: [own, *finish()]
 
     def _sum_on_host(
         self, near: AccessPlan, near_grads: np.ndarray, far: AccessPlan, far_grads: np.ndarray
     ) -> tuple[dict[int, list[Segment]], AccessPlan, np.ndarray]:
-        """Collective over this host: own rows' segments by sender, and this rank's share of the host's far sums.
+        """Collective over this host: other ranks' segments of this rank's rows, and its share of the host's far sums.
 
         The share of a rank is what the ranks in its place on other hosts own.
         """
@@ -79,16 +94,16 @@ class ColdSync:
                 outgoing[communicator.place_of_rank[owner] % host.Get_size()].append(far.nid_segment_of(owner, far_grads))
         incoming = exchange(host, outgoing, self._dim)
         first, last = self._offsets[communicator.rank : communicator.rank + 2]
-        own: dict[int, list[Segment]] = {}
+        arrived: dict[int, list[Segment]] = {}
         shares: list[Segment] = []
         for sender, pieces in zip(np.flatnonzero(communicator.is_near).tolist(), incoming):
-            own[sender] = []
             for piece in pieces:
                 is_own = (piece.row_ids >= first) & (piece.row_ids < last)
-                own[sender].append(_shift(piece.select(is_own), first))
+                if sender != communicator.rank:
+                    arrived.setdefault(sender, []).append(_shift(piece.select(is_own), first))
                 shares.append(piece.select(~is_own))
         nids, sums = sum_by_id(shares, self._dim)
-        return own, plan_access(nids, self._offsets), sums
+        return arrived, plan_access(nids, self._offsets), sums
 
     def _start_alltoall(
         self, arrived: dict[int, list[Segment]], near: AccessPlan, near_grads: np.ndarray, far: AccessPlan,
@@ -106,7 +121,7 @@ class ColdSync:
             if splits[other]:
                 pack_gradients(segment.values, segment.positions, segment.row_ids, packed[bounds[other] : bounds[other + 1]])
         self.num_bytes += packed.nbytes
-        handle = hvd.alltoall_async(torch.from_numpy(packed), torch.from_numpy(splits), name="cold")
+        handle = hvd.alltoall_async(torch.from_numpy(packed), torch.from_numpy(splits), name=self._name)
 
         def finish() -> list[Segment]:
             received, num_received = (tensor.numpy() for tensor in hvd.synchronize(handle))
@@ -127,15 +142,14 @@ class ColdSync:
         """Every rank gets every row, or with sums on the host those of the ranks in its place, and keeps its own."""
         communicator = self._communicator
         first, last = self._offsets[communicator.rank : communicator.rank + 2]
-        if not self._sums_on_host:
-            arrived.clear()  # our own rows come back in the order of the ranks
+        near = near.select(~near.owned_by(np.arange(communicator.size) == communicator.rank))
         nids = np.concatenate([near.nids, far.nids]).astype(np.int64)
         values = np.concatenate([near_grads[near.positions], far_grads[far.positions]])
         group = communicator.across_hosts if self._sums_on_host else None
         num_members = communicator.num_hosts if group is not None else communicator.size
         check_elements(values.size * num_members)
         self.num_bytes += (values.nbytes + nids.nbytes) * (num_members - 1)
-        finish_allreduce = _start_sparse_allreduce(nids, torch.from_numpy(values), int(self._offsets[-1]), "cold", group)
+        finish_allreduce = _start_sparse_allreduce(nids, torch.from_numpy(values), int(self._offsets[-1]), self._name, group)
 
         def finish() -> list[Segment]:
             nids, values = (tensor.numpy() for tensor in finish_allreduce())

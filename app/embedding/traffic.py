@@ -5,8 +5,8 @@ reads at rate a and anyone updates at rate u:
 
 - with a bound of B steps (B from `buffer.max_ages(u)`), one fetch serves the accesses of the next B steps, so it is
   fetched at the rate a / (1 + a B);
-- with a window of W steps, its gradient is sent alone or with that of the next access within W - 1 steps, so it is
-  sent at the rate a / (1 + q), q = 1 - (1 - a)^(W - 1).
+- with a window of W steps, the last of which is for sending, its gradient is sent alone or with that of the next access
+  within W - 2 steps, so it is sent at the rate a / (1 + q), q = 1 - (1 - a)^(W - 2).
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fetch_rates(access_rates: np.ndarray, ages: np.ndarray) -> np.ndarray:
 
 def send_rates(access_rates: np.ndarray, window_steps: int) -> np.ndarray:
     """How often a step sends each far row's gradient, float64 [n]."""
-    again = 1 - (1 - np.minimum(access_rates, 1).astype(np.float64)) ** (window_steps - 1)
+    again = 1 - (1 - np.minimum(access_rates, 1).astype(np.float64)) ** max(window_steps - 2, 0)
     return access_rates / (1 + again)
 
 

@@ -13,6 +13,8 @@ from glpilot.app.models.gnn import GNN
 
 
 class GCN(GNN):
+    needs_degrees = True
+
     def __init__(self, num_inputs: int, hidden: int, num_classes: int, num_layers: int, dropout: float):
         super().__init__(dropout)
         self.widths = [hidden] * (num_layers - 1) + [num_classes]

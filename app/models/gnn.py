@@ -13,7 +13,10 @@ class GNN(nn.Module):
 
     Attributes:
         widths: output width of each layer, as the next layer takes it.
+        needs_degrees: whether blocks must carry the nodes' true degrees.
     """
+
+    needs_degrees = False
 
     def __init__(self, dropout: float):
         super().__init__()

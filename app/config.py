@@ -89,7 +89,7 @@ class EmbeddingConfig(Section):
 
 
 class StalenessConfig(Section):
-    max_steps: int = Field(32, ge=-1, description="a copy of a remote row is used for at most this many steps; 0: never, -1: any number")
+    max_steps: int = Field(64, ge=-1, description="a copy of a remote row is used for at most this many steps; 0: never, -1: any number")
     max_missed_updates: int = Field(
         16, ge=-1, description="… and at most for the steps in which the row is expected to be updated so often; -1: any number"
     )
@@ -139,7 +139,8 @@ class CacheConfig(Section):
 
 class AggregationConfig(Section):
     window_steps: int = Field(
-        4, ge=1, le=1024, description="gradients of remote rows are summed over up to so many batches before they are sent"
+        8, ge=1, le=1024, description="a gradient of a remote row waits up to so many batches, to be summed with the next "
+        "one of its row, and is sent while a batch computes; 1: it is sent at once"
     )
     on_host: bool = Field(True, description="the ranks of a host sum gradients of the same row before they leave the host")
 

@@ -42,6 +42,8 @@ def show_value(value: Any) -> str:
 def describe_values(field: Any) -> str:
     """What a key accepts, from its field's type and limits."""
     annotation = field.annotation
+    if annotation == configuration.RowCount:
+        return f"`{configuration.AUTO}`, or whole number, ≥ 0"
     choices = [choice for choice in get_args(annotation) if isinstance(choice, str)]
     if choices:
         return ", ".join(f"`{choice}`" for choice in choices)

@@ -72,13 +72,13 @@ def describe_staleness(communicator: Communicator, trainer: Trainer) -> dict:
         "mean_steps": float((steps * values).sum() / max(1, steps.sum())),
         "max_missed_updates": int(np.flatnonzero(missed).max(initial=0)),
         "mean_missed_updates": float((missed * values).sum() / max(1, missed.sum())),
-        "steps_histogram": _by_powers_of_two(steps),
-        "missed_updates_histogram": _by_powers_of_two(missed),
+        "steps_histogram": by_powers_of_two(steps),
+        "missed_updates_histogram": by_powers_of_two(missed),
     }
 
 
-def _by_powers_of_two(histogram: np.ndarray) -> dict[str, int]:
-    """Counts of 0, 1, 2, 3-4, 5-8, …; empty classes are left out."""
+def by_powers_of_two(histogram: np.ndarray) -> dict[str, int]:
+    """Counts of 0, 1, 2, 3-4, 5-8, … up to 1024, which stands for all from there on; empty classes are left out."""
     edges = [0, 1, 2, *(2**power + 1 for power in range(1, 11))]
     classes = {}
     for first, stop in zip(edges, [*edges[1:], len(histogram)]):

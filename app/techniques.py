@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Callable, Sequence
 
 import numpy as np
 import psutil
@@ -47,6 +48,17 @@ class Techniques:
         return hashlib.blake2b(self.hot_nids.tobytes() + sizes.encode(), digest_size=16).hexdigest()
 
 
+def layout_of(communicator: Communicator, config: Config) -> traffic.Layout:
+    """How ranks lie on hosts, for the traffic model."""
+    sums_on_host = config.aggregation.on_host and communicator.across_hosts is not None
+    return traffic.Layout(communicator.num_hosts if sums_on_host else communicator.size, 4 * (config.embedding.dim + 1))
+
+
+def far_rows(communicator: Communicator, offsets: np.ndarray) -> np.ndarray:
+    """Which rows other hosts own, bool [num_nodes]."""
+    return np.repeat(~communicator.is_near, np.diff(offsets))
+
+
 def uses_copies(communicator: Communicator, config: Config) -> bool:
     """Whether rows of other hosts are buffered."""
     staleness = config.staleness
@@ -85,14 +97,12 @@ def choose_techniques(
     communicator: Communicator, config: Config, offsets: np.ndarray, hotness: Hotness | None, device: torch.device
 ) -> Techniques:
     """Collective."""
-    cold_sync = "alltoall" if config.sync.cold == AUTO else config.sync.cold  # of auto: never moves more
+    cold_sync = "alltoall" if config.sync.cold == AUTO else config.sync.cold  # never moves more than the other
     if hotness is None:
         return Techniques(None, np.empty(0, np.int64), "sparse_allreduce", cold_sync, 0, 1, 0, ())
     num_nodes = int(offsets[-1])
-    record_bytes = 4 * (config.embedding.dim + 1)
-    sums_on_host = config.aggregation.on_host and communicator.across_hosts is not None
-    layout = traffic.Layout(communicator.num_hosts if sums_on_host else communicator.size, record_bytes)
-    is_far = np.repeat(~communicator.is_near, np.diff(offsets))
+    layout = layout_of(communicator, config)
+    is_far = far_rows(communicator, offsets)
     report = []
 
     num_hot = _choose_num_hot(communicator, config, hotness, is_far, layout, device, report)
@@ -104,11 +114,10 @@ def choose_techniques(
     if hot_sync == AUTO:
         hot_sync = traffic.choose_hot_sync(layout, len(hot_nids), num_touched)
     if len(hot_nids):
-        by_kind = {kind: traffic.hot_sync_bytes(kind, layout, len(hot_nids), num_touched) / 1e6
-                   for kind in ("sparse_allreduce", "dense_allreduce")}
+        kinds = ("sparse_allreduce", "dense_allreduce")
         report.append(
-            f"device cache: {len(hot_nids):,} rows, a rank's step touches {num_touched:,.0f}; {hot_sync} "
-            f"({', '.join(f'{kind} {megabytes:.2f} MB' for kind, megabytes in by_kind.items())} a step and rank)"
+            f"device cache: {len(hot_nids):,} rows, a rank's step touches {num_touched:,.0f}; gradients go by {hot_sync} "
+            f"({_compare(lambda kind: traffic.hot_sync_bytes(kind, layout, len(hot_nids), num_touched), kinds)})"
         )
 
     staleness, window_steps = config.staleness, config.aggregation.window_steps
@@ -124,13 +133,21 @@ def choose_techniques(
     window_rows = 0
     if uses_window(communicator, config):
         window_rows = 2 * int(np.ceil(rates.sum())) * (window_steps - 2) + 64
+    if communicator.num_hosts > 1:
+        window_steps = window_steps if window_rows else 1
+        num_sent = traffic.send_rates(rates, window_steps).sum()
         report.append(
-            f"window: {window_steps} steps; of {rates.sum():,.0f} gradients of remote rows a step "
-            f"{traffic.send_rates(rates, window_steps).sum():,.0f} are expected to be sent"
+            f"window: {window_steps} step{'s' * (window_steps > 1)}; of {rates.sum():,.0f} gradients of remote rows a step "
+            f"{num_sent:,.0f} are expected to be sent, by {cold_sync} "
+            f"({_compare(lambda kind: traffic.cold_sync_bytes(kind, layout, num_sent), ('alltoall', 'sparse_allreduce'))})"
         )
     return Techniques(
         hotness, hot_nids, hot_sync, cold_sync, buffer_rows, window_steps if window_rows else 1, window_rows, tuple(report)
     )
+
+
+def _compare(num_bytes: Callable[[str], float], kinds: Sequence[str]) -> str:
+    return ", ".join(f"{kind} {num_bytes(kind) / 1e6:.2f} MB" for kind in kinds) + " a step and rank"
 
 
 def _choose_buffer_rows(config: Config, rates: np.ndarray, ages: np.ndarray, num_nodes: int, num_owned: int) -> int:

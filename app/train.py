@@ -11,12 +11,14 @@ from glpilot.app.comm import AgreedError, Communicator, agreement, on_first_rank
 from glpilot.app.config import Config
 from glpilot.app.dataset import Dataset, load_dataset
 from glpilot.app.evaluate import evaluate
+from glpilot.app.hotness_report import HotnessReport
 from glpilot.app.metrics import MetricsWriter, Progress
-from glpilot.app.presample import load_hotness, measure_hotness, merge_hotness, save_hotness
+from glpilot.app.network import sent_bytes
+from glpilot.app.presample import hotness_path, load_hotness, measure_hotness, merge_hotness, save_hotness
 from glpilot.app.run_folder import write_config
 from glpilot.app.sampler import SeedSchedule
 from glpilot.app.summary import describe_staleness, format_table, summarise, write_summary
-from glpilot.app.techniques import choose_techniques, needs_hotness, uses_prefetch
+from glpilot.app.techniques import choose_techniques, far_rows, layout_of, needs_hotness, uses_prefetch
 from glpilot.app.trainer import PreparedBatch, Trainer, scale_lr
 from glpilot.data.errors import UserError
 
@@ -103,6 +105,7 @@ class TrainingLoop:
         num_steps = self._schedule.steps_per_epoch
         self._progress.start_epoch(position.epoch + 1, config.train.epochs, position.step_in_epoch, num_steps)
         start = time.perf_counter() - position.partial_epoch_seconds
+        self._sent_bytes_before = sent_bytes()
         trainer.clock.start()
         prefetches = uses_prefetch(trainer.techniques, config, trainer.device)
         prepared = self._prepare(position.step_in_epoch)
@@ -154,11 +157,13 @@ class TrainingLoop:
         """Collective: let nothing wait, validate, report and, unless steps count, checkpoint."""
         config, position = self._config, self._position
         self._settle()
+        sent = sent_bytes() - self._sent_bytes_before if self._communicator.host.Get_rank() == 0 else 0
         record = {
             "step": position.step,
             "epoch": position.epoch + 1,
             "epoch_loss": position.epoch_loss_sum / self._schedule.steps_per_epoch,
             "epoch_seconds": position.partial_epoch_seconds,
+            "network_bytes": self._communicator.world.allreduce(sent),
         }
         position.epoch += 1
         position.step_in_epoch = 0
@@ -227,7 +232,13 @@ def _adopt_techniques(
         if hotness is None:
             hotness, method = measure_hotness(communicator, config, dataset, schedule)
             save_hotness(communicator, run, position.hotness_epoch, hotness)
-            progress.say(f"hotness: by {method}")
+            report = HotnessReport(
+                communicator, hotness, far_rows(communicator, dataset.offsets), layout_of(communicator, config)
+            )
+            with agreement(communicator.world):
+                if communicator.rank == 0:
+                    report.write(hotness_path(run, position.hotness_epoch, 0).parent)
+            progress.say(report.line(method))
     techniques = choose_techniques(communicator, config, dataset.offsets, hotness, trainer.device)
     for line in techniques.report:
         progress.say(line)

@@ -102,8 +102,10 @@ class Trainer:
             store, communicator.is_near, self.cache, self.buffer, self.staleness, techniques.hotness,
             config.staleness.max_steps if techniques.buffer_rows else 0, config.staleness.max_missed_updates, self.device,
         )
-        self._hot_sync = HotSync(techniques.hot_sync, communicator, len(techniques.hot_nids), dim, sums_on_host)
-        common = (techniques.cold_sync, communicator, self._dataset.offsets, dim, sums_on_host)
+        self._hot_sync = HotSync(
+            techniques.hot_sync, communicator, len(techniques.hot_nids), dim, sums_on_host, self.counters
+        )
+        common = (techniques.cold_sync, communicator, self._dataset.offsets, dim, sums_on_host, self.counters)
         self._cold_sync = ColdSync("cold", *common, carries_far=self.window is None)
         self._far_sync = ColdSync("far", *common, carries_near=False) if self.window is not None else self._cold_sync
 
@@ -275,10 +277,6 @@ class Trainer:
                 fetched_rows=len(reading.cold) - num_owned - num_near - reading.num_buffered,
             )
             fetch_bytes += counts["fetched_rows"] * 4 * (self._config.embedding.dim + 1)
-            syncs = {self._cold_sync, self._far_sync}
-            self.counters["sparse_sync_bytes"] = sum(sync.num_bytes for sync in syncs) + self._hot_sync.num_bytes
-            self.counters["due_gradients"] = sum(sync.num_rows_in for sync in syncs)
-            self.counters["sent_gradients"] = sum(sync.num_rows_out for sync in syncs)
         self.counters.update(steps=1, fetch_bytes=fetch_bytes, **counts)
         self.counters["dense_sync_bytes"] += self._dense_sync.num_bytes_per_step if communicator.size > 1 else 0
 

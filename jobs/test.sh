@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Set-up, then all tests: those of one process, then those marked `mpi` on 1, 2, 3 and 4 ranks.
+# Set-up, then all tests: those of one process, then those marked `mpi` on 1, 2, 3 and 4 ranks, then those of them that
+# several hosts concern on ranks that MPICH treats as if they were on two hosts.
 #
 #   bash jobs/test.sh [PYTEST ARGUMENTS]        for example: bash jobs/test.sh -k store
 #
@@ -39,7 +40,7 @@ record() {
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
     total_skipped=$((total_skipped + skipped))
-    summary+=("$(printf '%-12s %4d passed, %d failed, %d skipped%s' "$name" "$passed" "$failed" "$skipped" "$note")")
+    summary+=("$(printf '%-14s %4d passed, %d failed, %d skipped%s' "$name" "$passed" "$failed" "$skipped" "$note")")
 }
 
 # stage NAME LIMIT COMMAND…: runs, shows and records. No input: a rank that reads a terminal would be stopped.
@@ -65,6 +66,13 @@ main() {
     for num_ranks in 1 2 3 4; do
         stage "$num_ranks rank(s)" "$ranks_limit" \
             bash "$checkout/jobs/mpi.sh" "$num_ranks" "$python" -m pytest -m mpi "$@"
+    done
+
+    # MPICH deals the ranks of a machine out to as many hosts as this says; other MPIs ignore it.
+    export MPIR_CVAR_NUM_CLIQUES=2
+    for num_ranks in 2 3 4; do
+        stage "$num_ranks on 2 hosts" "$ranks_limit" \
+            bash "$checkout/jobs/mpi.sh" "$num_ranks" "$python" -m pytest -m "mpi and hosts" "$@"
     done
 
     printf '\n'

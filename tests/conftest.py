@@ -25,6 +25,7 @@ def my_rank() -> int:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "mpi: runs on the ranks of mpirun, all of them together")
+    config.addinivalue_line("markers", "hosts: how ranks lie on hosts matters")
 
 
 @pytest.hookimpl(trylast=True)
@@ -78,14 +79,3 @@ def communicator():
 def shared_folder(communicator, tmp_path_factory):
     """A temporary folder that all ranks see, the same on each."""
     return communicator.world.bcast(tmp_path_factory.mktemp("shared") if communicator.rank == 0 else None)
-
-
-@pytest.fixture
-def every_rank_is_a_host(monkeypatch):
-    """Stores see no shared memory, so that all rows of other ranks come by one-sided Get, as from other hosts."""
-    from glpilot.app.embedding.store import EmbeddingStore
-
-    map_host = EmbeddingStore._map_host
-    monkeypatch.setattr(EmbeddingStore, "_map_host", lambda store: {
-        rank: records for rank, records in map_host(store).items() if rank == store._communicator.rank
-    })

@@ -1,6 +1,7 @@
 """Ranks on several hosts, made of network namespaces, compute what ranks of one host compute."""
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from launch import CHECKOUT, TRAIN_FLAGS, losses_of, make_parts, run, run_ranks
 
+SYNCHRONOUS = (*TRAIN_FLAGS, "--preset", "synchronous")
 CLUSTER = CHECKOUT / "jobs/cluster/local_cluster.sh"
 
 
@@ -57,7 +59,7 @@ def parts(tmp_path_factory):
 def losses_of_one_host(request, parts):
     """The number of ranks, and their losses on one host."""
     folder = parts.parent / f"one-{request.param}"
-    done = run_ranks(request.param, "glpilot", "train", parts, *TRAIN_FLAGS, "--run", folder)
+    done = run_ranks(request.param, "glpilot", "train", parts, *SYNCHRONOUS, "--run", folder)
     assert done.returncode == 0, done.stderr
     assert f"{request.param} on 1" in done.stdout
     return request.param, losses_of(folder)
@@ -69,7 +71,7 @@ def test_two_hosts_give_the_losses_of_one(hosts, parts, losses_of_one_host, tmp_
     if (num_ranks, fetch) == (4, "alltoall"):
         pytest.skip("adds nothing: the two-sided fetch does not ask who shares memory")
     before = sent_bytes()
-    command = ["glpilot", "train", parts, *TRAIN_FLAGS, "--embedding.fetch", fetch, "--run", tmp_path / "run"]
+    command = ["glpilot", "train", parts, *SYNCHRONOUS, "--embedding.fetch", fetch, "--run", tmp_path / "run"]
     done = run_on(hosts, num_ranks, *command)
     assert done.returncode == 0, done.stderr
     assert f"{num_ranks} on 2" in done.stdout
@@ -81,3 +83,18 @@ def test_doctor_counts_ranks_by_host(hosts):
     done = run_on(hosts, 2, "glpilot", "doctor")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 on node1, 1 on node2" in done.stdout
+
+
+@pytest.mark.parametrize("num_ranks", [2, 4])
+def test_techniques_send_less_over_the_network(hosts, parts, tmp_path, num_ranks):
+    sent = {}
+    for preset in ("synchronous", "glpilot"):
+        folder = tmp_path / preset
+        flags = (*TRAIN_FLAGS, "--train.epochs", 6, "--train.eval_epochs", 0, "--preset", preset)
+        done = run_on(hosts, num_ranks, "glpilot", "train", parts, *flags, "--run", folder)
+        assert done.returncode == 0, done.stderr
+        summary = json.loads((folder / "summary.json").read_text())
+        sent[preset] = summary["rows_per_step"]["fetched"], summary["gradients_per_step"]["sent"]
+        assert summary["staleness"]["max_steps"] <= 32
+    assert sent["glpilot"][0] < 0.6 * sent["synchronous"][0]
+    assert sent["glpilot"][1] < 0.9 * sent["synchronous"][1]

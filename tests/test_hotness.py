@@ -6,7 +6,7 @@ import pytest
 from topologies import random_topology
 
 from glpilot.app.embedding.hotness import (
-    AccessCounter, frequency_curve, hottest, inclusion_probabilities, log_absences,
+    AccessCounter, hottest, inclusion_probabilities, log_absences, share_curve,
 )
 from glpilot.app.sampler import NeighborSampler
 
@@ -65,7 +65,7 @@ def test_how_often_a_row_is_read_by_none():
     assert np.isfinite(log_absences(np.array([1], np.float32))).all()
 
 
-def test_the_curve_of_frequencies():
-    rows, accesses = frequency_curve(np.array([0, 3, 1, 0]), num_points=5)
-    assert rows == pytest.approx([0, 0.25, 0.5, 0.75, 1]) and accesses == pytest.approx([0, 0.75, 1, 1, 1])
-    assert frequency_curve(np.zeros(4))[1].tolist() == [0] * 101
+def test_the_share_of_the_most_frequent_rows():
+    amounts, rates = np.array([5, 1, 0, 2]), np.array([0.1, 0.9, 0.5, 0.2])
+    assert share_curve(amounts, rates, num_points=5) == pytest.approx([0, 1 / 8, 1 / 8, 3 / 8, 1])
+    assert share_curve(np.zeros(4), rates).tolist() == [0] * 101

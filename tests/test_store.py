@@ -10,7 +10,7 @@ from glpilot.app.embedding.records import counts_of, rows_of
 from glpilot.app.embedding.store import EmbeddingStore
 from glpilot.data.errors import UserError
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 
 
 def expected_rows(nids, dim, version=0):
@@ -30,18 +30,10 @@ def make_offsets(sizes, num_ranks):
     return np.concatenate([[0], np.cumsum([sizes[rank % len(sizes)] for rank in range(num_ranks)])])
 
 
-@pytest.fixture(params=["shared", "remote"])
-def hosts(request):
-    """Also as if every rank were on a host of its own, so that all rows come through the window."""
-    if request.param == "remote":
-        request.getfixturevalue("every_rank_is_a_host")
-    return request.param
-
-
 @pytest.mark.parametrize("fetch", ["rma", "alltoall"])
 @pytest.mark.parametrize("dim", [1, 3, 64])
 @pytest.mark.parametrize("sizes", [(50,), (0, 40), (40, 0, 0), (1, 200)])
-def test_random_fetches(communicator, hosts, fetch, dim, sizes):
+def test_random_fetches(communicator, fetch, dim, sizes):
     offsets = make_offsets(sizes, communicator.size)
     store = EmbeddingStore(communicator, offsets, dim, fetch)
     for version in range(3):
@@ -65,7 +57,7 @@ def test_no_rows_at_all(communicator, fetch):
     store.free()
 
 
-def test_whole_table_and_one_owner(communicator, hosts):
+def test_whole_table_and_one_owner(communicator):
     """All rows of a table that rank 0 owns alone: one block of neighbours."""
     offsets = make_offsets((3000,) + (0,) * 3, communicator.size)
     store = EmbeddingStore(communicator, offsets, 5)

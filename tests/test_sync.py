@@ -4,6 +4,8 @@ Values are whole numbers, whose sums are exact in any order.
 """
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from glpilot.app.embedding.aggregate import Aggregator
 from glpilot.app.embedding.plan import plan_access
 from glpilot.app.embedding.sync import MAX_ELEMENTS, ColdSync, DenseSync, HotSync, check_elements
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 
 EMPTINESS = ["none", "some ranks send nothing", "all send nothing"]
 
@@ -57,7 +59,8 @@ def test_owners_get_the_sum_over_ranks(communicator, kind, sums_on_host, dim, em
     sent = draw(communicator, int(offsets[-1]), dim, emptiness)
     expected, touched = sum_of(sent, offsets[-1], dim)
 
-    sync = ColdSync("rows", kind, communicator, offsets, dim, sums_on_host)
+    counters = Counter()
+    sync = ColdSync("rows", kind, communicator, offsets, dim, sums_on_host, counters)
     plan, grads = plan_access(sent[rank][0], offsets), sent[rank][1]
     is_near = plan.owned_by(communicator.is_near)
     far = plan.select(~is_near)
@@ -66,7 +69,7 @@ def test_owners_get_the_sum_over_ranks(communicator, kind, sums_on_host, dim, em
     start, stop = offsets[rank], offsets[rank + 1]
     np.testing.assert_array_equal(np.sort(row_ids), touched[(touched >= start) & (touched < stop)] - start)
     np.testing.assert_array_equal(sums, expected[row_ids + start])
-    before, after = map(communicator.world.allreduce, (sync.num_rows_in, sync.num_rows_out))
+    before, after = map(communicator.world.allreduce, (counters["due_gradients"], counters["sent_gradients"]))
     assert before == communicator.world.allreduce(len(far)) and after <= before
 
 
@@ -80,7 +83,7 @@ def test_replicas_get_the_same_sums_in_the_same_order(communicator, kind, sums_o
 
     rows, grads = sent[communicator.rank]
     order = np.argsort(rows)
-    sync = HotSync(kind, communicator, num_rows, dim, sums_on_host)
+    sync = HotSync(kind, communicator, num_rows, dim, sums_on_host, Counter())
     segments = sync.start(rows[order].astype(np.int32), torch.from_numpy(grads[order]))()
     assert all(len(set(segment.row_ids.tolist())) == len(segment.row_ids) for segment in segments)
     row_ids, sums = add_up(Aggregator(num_rows, dim), segments, dim)
@@ -91,7 +94,7 @@ def test_replicas_get_the_same_sums_in_the_same_order(communicator, kind, sums_o
 
 def test_no_hot_rows_need_no_talk(communicator):
     nothing = np.empty(0, np.int32), torch.empty((0, 4))
-    assert HotSync("sparse_allreduce", communicator, 0, 4, True).start(*nothing)() == []
+    assert HotSync("sparse_allreduce", communicator, 0, 4, True, Counter()).start(*nothing)() == []
 
 
 def test_a_host_sends_a_row_once(communicator):
@@ -99,10 +102,11 @@ def test_a_host_sends_a_row_once(communicator):
     offsets = np.arange(communicator.size + 1)
     grads = np.ones((communicator.size, 2), np.float32)
     plan = plan_access(np.arange(communicator.size), offsets)
-    sync = ColdSync("rows", "alltoall", communicator, offsets, 2, sums_on_host=True)
+    counters = Counter()
+    sync = ColdSync("rows", "alltoall", communicator, offsets, 2, True, counters)
     is_near = plan.owned_by(communicator.is_near)
     sync.start(plan.select(is_near), grads, plan.select(~is_near), grads)()
-    num_sent = communicator.host.allreduce(sync.num_rows_out)
+    num_sent = communicator.host.allreduce(counters["sent_gradients"])
     assert num_sent == communicator.size - communicator.host.Get_size()
 
 
@@ -126,12 +130,13 @@ def test_the_traffic_of_a_step(communicator):
     grads = np.ones((10 * size, 3), np.float32)
     is_near = plan.owned_by(communicator.is_near)
     near, far = plan.select(is_near), plan.select(~is_near)
-    sync = ColdSync("rows", "alltoall", communicator, offsets, 3, sums_on_host=False)
-    sync.start(near, grads, far, grads)()
-    assert sync.num_bytes == 5 * (size - 1) * 4 * (3 + 1)
-    sync = ColdSync("rows", "sparse_allreduce", communicator, offsets, 3, sums_on_host=False)
-    sync.start(near, grads, far, grads)()
-    assert sync.num_bytes == 5 * (size - 1) * (size - 1) * (4 * 3 + 8)
+    sent = {}
+    for kind in ("alltoall", "sparse_allreduce"):
+        counters = Counter()
+        ColdSync("rows", kind, communicator, offsets, 3, False, counters).start(near, grads, far, grads)()
+        sent[kind] = counters["sparse_sync_bytes"]
+    assert sent["alltoall"] == 5 * (size - 1) * 4 * (3 + 1)
+    assert sent["sparse_allreduce"] == 5 * (size - 1) * (size - 1) * (4 * 3 + 8)
 
 
 def test_more_than_mpi_can_count_is_refused():

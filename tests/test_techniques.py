@@ -11,13 +11,14 @@ import pytest
 from runs import Alone, gather_rows, losses_of, make_config, records_of, train_run, write_parts
 
 from glpilot.app import checkpoint
+from glpilot.app.embedding.reader import RowReader
 from glpilot.app.embedding.records import rows_of
 from glpilot.app.run_folder import open_run
 from glpilot.app.train import PREEMPTED_EXIT_CODE
 from glpilot.app.trainer import Trainer
 from glpilot.data.hdf5 import open_file, read_dataset
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 
 # Small enough that rows are evicted, expire and are promoted within a few steps.
 COMMON = dict(sampler__fanouts="4,3", model__dropout=0.3, train__epochs=2, sampler__batch_size=12)
@@ -140,6 +141,15 @@ def test_what_waits_in_a_checkpoint_is_applied_wherever_it_is_loaded(communicato
     alone = Alone(communicator)
     np.testing.assert_allclose(table_of(alone, parts, run, **flags), settled[0], atol=1e-6)
     assert train_run(communicator, parts, run, "auto", **{**flags, "aggregation__window_steps": 1}) == 0
+
+
+def test_rows_packed_for_a_device_are_the_same(communicator, shared_folder, parts, monkeypatch):
+    """The way of rows to a GPU and of gradients back, without one."""
+    train_run(communicator, parts, shared_folder / "a", **ALL_ON)
+    make = RowReader.__init__
+    monkeypatch.setattr(RowReader, "__init__", lambda reader, *arguments: make(reader, *arguments, packs=True))
+    train_run(communicator, parts, shared_folder / "b", **ALL_ON)
+    assert losses_of(shared_folder / "a") == losses_of(shared_folder / "b")
 
 
 def test_bounds_hold_and_are_reported(communicator, shared_folder, parts):

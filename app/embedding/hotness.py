@@ -89,16 +89,18 @@ def hottest(update_rates: np.ndarray, num_rows: int) -> np.ndarray:
     return np.sort(order[:num_rows])
 
 
-def frequency_curve(rates: np.ndarray, num_points: int = 101) -> tuple[np.ndarray, np.ndarray]:
-    """What share of all accesses (or updates) the most frequent rows have.
+def share_curve(amounts: np.ndarray, rates: np.ndarray, num_points: int = 101) -> np.ndarray:
+    """What share of all amounts the most frequent rows have.
+
+    Args:
+        amounts: [num_nodes], such as accesses. rates: [num_nodes], by which rows are ordered, the highest first.
 
     Returns:
-        float64 [num_points] shares of rows from 0 to 1, and float64 [num_points] their shares of the accesses.
+        float64 [num_points]: the shares of the first 0 … 100% of the rows, evenly spaced; zeros if there is nothing.
     """
-    ordered = np.sort(rates.astype(np.float64))[::-1]
-    total = np.concatenate([[0.0], np.cumsum(ordered)])
-    at = np.linspace(0, 1, num_points)
-    return at, total[np.round(at * len(ordered)).astype(int)] / max(total[-1], 1e-300)
+    total = np.concatenate([[0.0], np.cumsum(amounts[np.argsort(-rates, kind="stable")], dtype=np.float64)])
+    at = np.round(np.linspace(0, len(amounts), num_points)).astype(int)
+    return total[at] / (total[-1] or 1.0)
 
 
 _ALMOST_ONE = np.float32(1 - 1e-6)

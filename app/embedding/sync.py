@@ -5,6 +5,7 @@ host first sum among themselves (host_exchange.py), so that a row leaves a host 
 """
 from __future__ import annotations
 
+from collections import Counter
 from typing import Callable, Sequence
 
 import horovod.torch as hvd
@@ -23,21 +24,18 @@ MAX_ELEMENTS = 2**31 - 1
 
 
 class ColdSync:
-    """Brings the gradients of cold rows to the ranks that own them.
-
-    Attributes:
-        num_bytes: what this rank has sent to other ranks by Horovod so far, counted once per receiver.
-        num_rows_in, num_rows_out: rows for other hosts before and after the sums over this host's ranks.
-    """
+    """Brings the gradients of cold rows to the ranks that own them."""
 
     def __init__(
         self, name: str, kind: str, communicator: Communicator, offsets: np.ndarray, dim: int, sums_on_host: bool,
-        carries_near: bool = True, carries_far: bool = True,
+        counters: Counter[str], carries_near: bool = True, carries_far: bool = True,
     ):
         """
         Args:
             name: of its operations; two that are under way together need different ones.
             kind: "alltoall" or "sparse_allreduce".
+            counters: what this rank sends is added to "sparse_sync_bytes" (by Horovod, once per receiver),
+                "due_gradients" and "sent_gradients" (of other hosts' rows, before and after the sums over this host).
             carries_near, carries_far: whether it is ever given rows of this host, and of others.
         """
         self._name = name
@@ -49,7 +47,7 @@ class ColdSync:
         self._sums_on_host = sums_on_host and has_neighbours
         goes_near = carries_near and has_neighbours and not sums_on_host
         self._crosses = goes_near or (carries_far and communicator.num_hosts > 1)
-        self.num_bytes = self.num_rows_in = self.num_rows_out = 0
+        self._counters = counters
 
     def start(
         self, near: AccessPlan, near_grads: np.ndarray, far: AccessPlan, far_grads: np.ndarray
@@ -66,11 +64,11 @@ class ColdSync:
         """
         own = near.segment_of(self._communicator.rank, near_grads)
         arrived: dict[int, list[Segment]] = {}
-        self.num_rows_in += len(far)
+        self._counters["due_gradients"] += len(far)
         if self._sums_on_host:
             arrived, far, far_grads = self._sum_on_host(near, near_grads, far, far_grads)
             near = near.select(np.zeros(len(near), np.bool_))
-        self.num_rows_out += len(far)
+        self._counters["sent_gradients"] += len(far)
         if not self._crosses:
             return lambda: [own, *_in_order(arrived)]
         start = self._start_alltoall if self._kind == "alltoall" else self._start_allreduce
@@ -120,7 +118,7 @@ class ColdSync:
         for other, segment in enumerate(segments):
             if splits[other]:
                 pack_gradients(segment.values, segment.positions, segment.row_ids, packed[bounds[other] : bounds[other + 1]])
-        self.num_bytes += packed.nbytes
+        self._counters["sparse_sync_bytes"] += packed.nbytes
         handle = hvd.alltoall_async(torch.from_numpy(packed), torch.from_numpy(splits), name=self._name)
 
         def finish() -> list[Segment]:
@@ -148,7 +146,7 @@ class ColdSync:
         group = communicator.across_hosts if self._sums_on_host else None
         num_members = communicator.num_hosts if group is not None else communicator.size
         check_elements(values.size * num_members)
-        self.num_bytes += (values.nbytes + nids.nbytes) * (num_members - 1)
+        self._counters["sparse_sync_bytes"] += (values.nbytes + nids.nbytes) * (num_members - 1)
         finish_allreduce = _start_sparse_allreduce(nids, torch.from_numpy(values), int(self._offsets[-1]), self._name, group)
 
         def finish() -> list[Segment]:
@@ -161,22 +159,24 @@ class ColdSync:
 
 
 class HotSync:
-    """Sums the gradients of rows that every rank holds, the same on all of them bit for bit.
+    """Sums the gradients of rows that every rank holds, the same on all of them bit for bit."""
 
-    Attributes:
-        num_bytes: what this rank has sent to other ranks by Horovod so far, counted once per receiver; a dense
-            allreduce counts as a ring does.
-    """
-
-    def __init__(self, kind: str, communicator: Communicator, num_rows: int, dim: int, sums_on_host: bool):
-        """`kind` is "dense_allreduce" or "sparse_allreduce"; rows are numbered 0 … num_rows - 1 (slots)."""
+    def __init__(
+        self, kind: str, communicator: Communicator, num_rows: int, dim: int, sums_on_host: bool, counters: Counter[str]
+    ):
+        """
+        Args:
+            kind: "dense_allreduce" or "sparse_allreduce".
+            num_rows: they are numbered 0 … num_rows - 1 (slots).
+            counters: what this rank sends is added to "sparse_sync_bytes"; a dense allreduce counts as a ring does.
+        """
         self._kind = kind
         self._communicator = communicator
         self._num_rows = num_rows
         self._dim = dim
         self._sums_on_host = sums_on_host and communicator.host.Get_size() > 1
         self._group = communicator.across_hosts if self._sums_on_host else None
-        self.num_bytes = 0
+        self._counters = counters
 
     def start(self, slots: np.ndarray, grads: Tensor) -> Callable[[], list[Segment]]:
         """Collective, does not wait for other hosts: submit this rank's gradients.
@@ -220,7 +220,7 @@ class HotSync:
     def _start_sparse(self, slots: np.ndarray, grads: Tensor) -> Callable[[], list[Segment]]:
         num_members = self._communicator.num_hosts if self._group is not None else self._communicator.size
         check_elements(grads.numel() * num_members)
-        self.num_bytes += (4 * grads.numel() + 8 * len(slots)) * (num_members - 1)
+        self._counters["sparse_sync_bytes"] += (4 * grads.numel() + 8 * len(slots)) * (num_members - 1)
         finish_allreduce = _start_sparse_allreduce(slots.astype(np.int64), grads, self._num_rows, "hot", self._group)
 
         def finish() -> list[Segment]:
@@ -239,7 +239,7 @@ class HotSync:
         where = torch.from_numpy(slots).long().to(grads.device)
         dense[where, : self._dim] = grads
         dense[where, self._dim] = 1  # tells a touched row from one whose gradients sum to zero
-        self.num_bytes += int(dense.numel() * 4 * 2 * (num_members - 1) / num_members)
+        self._counters["sparse_sync_bytes"] += int(dense.numel() * 4 * 2 * (num_members - 1) / num_members)
         handle = hvd.allreduce_async_(dense, name="hot", op=hvd.Sum, **_in_group(self._group))
 
         def finish() -> list[Segment]:

@@ -55,6 +55,13 @@ def hot_sync_bytes(kind: str, layout: Layout, num_hot: int, num_touched: float) 
     return num_hot * layout.record_bytes * 2 * (layout.num_senders - 1) / layout.num_senders
 
 
+def cold_sync_bytes(kind: str, layout: Layout, num_sent: float) -> float:
+    """Bytes that one rank moves per step for the gradients of `num_sent` rows of other hosts."""
+    if kind == "sparse_allreduce":
+        return num_sent * (layout.record_bytes - 4 + ID_BYTES) * (layout.num_senders - 1)
+    return num_sent * layout.record_bytes
+
+
 def choose_hot_sync(layout: Layout, num_hot: int, num_touched: float) -> str:
     """The kind that moves fewer bytes."""
     return min(("sparse_allreduce", "dense_allreduce"), key=lambda kind: hot_sync_bytes(kind, layout, num_hot, num_touched))

@@ -1,6 +1,6 @@
 """DGL's own distributed trainer with a learnable DistEmbedding, for comparison. Started by compare.py.
 
-GraphSAGE (mean, two layers), SparseAdam on the embedding, Adam on the model, Gloo between trainers. Prints a line per
+GraphSAGE (mean, two layers), SparseAdam or SparseAdagrad on the embedding, Adam on the model, Gloo between trainers. Prints a line per
 epoch (seconds and stages), and the test accuracy of this rank's share on sampled neighbourhoods.
 
 Two facts cost time to find out: the sparse optimizer needs its own zero_grad() each step, or it pushes every earlier
@@ -25,6 +25,7 @@ parser.add_argument("--batch", type=int, default=1000, help="seeds per trainer a
 parser.add_argument("--dim", type=int, default=64)
 parser.add_argument("--hidden", type=int, default=64)
 parser.add_argument("--fanouts", default="10,5", help="input layer first")
+parser.add_argument("--optimizer", choices=["adam", "adagrad"], default="adam", help="of the rows")
 arguments = parser.parse_args()
 torch.set_num_threads(1)
 
@@ -60,7 +61,8 @@ class SAGE(nn.Module):
 emb = dgl.distributed.DistEmbedding(g.num_nodes(), arguments.dim, name="emb", init_func=init)
 model = nn.parallel.DistributedDataParallel(SAGE())
 opt = torch.optim.Adam(model.parameters(), lr=0.003)
-emb_opt = dgl.distributed.optim.SparseAdam([emb], lr=0.01)
+sparse_optimizers = {"adam": dgl.distributed.optim.SparseAdam, "adagrad": dgl.distributed.optim.SparseAdagrad}
+emb_opt = sparse_optimizers[arguments.optimizer]([emb], lr=0.01)
 sampler = dgl.dataloading.NeighborSampler([int(x) for x in arguments.fanouts.split(",")])
 loader = dgl.dataloading.DistNodeDataLoader(g, train, sampler, batch_size=arguments.batch, shuffle=True)
 

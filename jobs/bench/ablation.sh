@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# What each of GLPilot's techniques contributes: none of them, each alone, all but each, and all, taking turns.
+#
+#   bash jobs/bench/ablation.sh --hosts 2 --rate 1gbit        (as root; --help lists the rest)
+#
+# Brings up hosts with jobs/cluster/local_cluster.sh, one rank each, and prints epoch times and their ratios.
+set -euo pipefail
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+bash "$checkout/jobs/setup.sh"
+export PATH=$checkout/.venv/bin:$PATH
+exec python "$checkout/jobs/bench/ablation.py" "$@"

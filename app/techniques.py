@@ -100,50 +100,76 @@ def choose_techniques(
     cold_sync = "alltoall" if config.sync.cold == AUTO else config.sync.cold  # never moves more than the other
     if hotness is None:
         return Techniques(None, np.empty(0, np.int64), "sparse_allreduce", cold_sync, 0, 1, 0, ())
-    num_nodes = int(offsets[-1])
     layout = layout_of(communicator, config)
     is_far = far_rows(communicator, offsets)
-    report = []
+    report: list[str] = []
+    hot_nids, hot_sync = _choose_cache(communicator, config, hotness, is_far, layout, device, report)
+    is_cold_far = is_far
+    is_cold_far[hot_nids] = False
+    num_owned = int(offsets[communicator.rank + 1] - offsets[communicator.rank])
+    buffer_rows = _choose_buffer(communicator, config, hotness, is_cold_far, num_owned, report)
+    window_steps, window_rows = _choose_window(
+        communicator, config, hotness.access_rates[is_cold_far], layout, cold_sync, report
+    )
+    return Techniques(hotness, hot_nids, hot_sync, cold_sync, buffer_rows, window_steps, window_rows, tuple(report))
 
+
+def _choose_cache(
+    communicator: Communicator, config: Config, hotness: Hotness, is_far: np.ndarray, layout: traffic.Layout,
+    device: torch.device, report: list[str],
+) -> tuple[np.ndarray, str]:
+    """Collective: the hot rows, and how their gradients travel."""
     num_hot = _choose_num_hot(communicator, config, hotness, is_far, layout, device, report)
     hot_nids = hottest(hotness.update_rates, num_hot)
-    is_hot = np.zeros(num_nodes, np.bool_)
-    is_hot[hot_nids] = True
     num_touched = communicator.world.allreduce(float(hotness.access_rates[hot_nids].sum())) / layout.num_senders
     hot_sync = config.sync.hot
     if hot_sync == AUTO:
-        hot_sync = traffic.choose_hot_sync(layout, len(hot_nids), num_touched)
-    if len(hot_nids):
+        hot_sync = traffic.choose_hot_sync(layout, num_hot, num_touched)
+    if num_hot:
         kinds = ("sparse_allreduce", "dense_allreduce")
         report.append(
-            f"device cache: {len(hot_nids):,} rows, a rank's step touches {num_touched:,.0f}; gradients go by {hot_sync} "
-            f"({_compare(lambda kind: traffic.hot_sync_bytes(kind, layout, len(hot_nids), num_touched), kinds)})"
+            f"device cache: {num_hot:,} rows, a rank's step touches {num_touched:,.0f}; gradients go by {hot_sync} "
+            f"({_compare(lambda kind: traffic.hot_sync_bytes(kind, layout, num_hot, num_touched), kinds)})"
         )
+    return hot_nids, hot_sync
 
-    staleness, window_steps = config.staleness, config.aggregation.window_steps
-    rates = hotness.access_rates[is_far & ~is_hot]
-    buffer_rows = 0
-    if uses_copies(communicator, config):
-        ages = max_ages(hotness.update_rates[is_far & ~is_hot], staleness.max_steps, staleness.max_missed_updates)
-        buffer_rows = _choose_buffer_rows(config, rates, ages, num_nodes, int(offsets[communicator.rank + 1] - offsets[communicator.rank]))
-        report.append(
-            f"buffer: {buffer_rows:,} rows a rank for {rates.sum():,.0f} remote rows a step, of which "
-            f"{traffic.fetch_rates(rates, ages).sum():,.0f} are expected to be fetched"
-        )
-    window_rows = 0
-    if uses_window(communicator, config):
-        window_rows = 2 * int(np.ceil(rates.sum())) * (window_steps - 2) + 64
-    if communicator.num_hosts > 1:
-        window_steps = window_steps if window_rows else 1
-        num_sent = traffic.send_rates(rates, window_steps).sum()
-        report.append(
-            f"window: {window_steps} step{'s' * (window_steps > 1)}; of {rates.sum():,.0f} gradients of remote rows a step "
-            f"{num_sent:,.0f} are expected to be sent, by {cold_sync} "
-            f"({_compare(lambda kind: traffic.cold_sync_bytes(kind, layout, num_sent), ('alltoall', 'sparse_allreduce'))})"
-        )
-    return Techniques(
-        hotness, hot_nids, hot_sync, cold_sync, buffer_rows, window_steps if window_rows else 1, window_rows, tuple(report)
+
+def _choose_buffer(
+    communicator: Communicator, config: Config, hotness: Hotness, is_cold_far: np.ndarray, num_owned: int,
+    report: list[str],
+) -> int:
+    """How many copies to keep."""
+    if not uses_copies(communicator, config):
+        return 0
+    staleness = config.staleness
+    rates = hotness.access_rates[is_cold_far]
+    ages = max_ages(hotness.update_rates[is_cold_far], staleness.max_steps, staleness.max_missed_updates)
+    num_rows = _choose_buffer_rows(config, rates, ages, len(is_cold_far), num_owned)
+    report.append(
+        f"buffer: {num_rows:,} rows a rank for {rates.sum():,.0f} remote rows a step, of which "
+        f"{traffic.fetch_rates(rates, ages).sum():,.0f} are expected to be fetched"
     )
+    return num_rows
+
+
+def _choose_window(
+    communicator: Communicator, config: Config, rates: np.ndarray, layout: traffic.Layout, cold_sync: str,
+    report: list[str],
+) -> tuple[int, int]:
+    """For how many steps gradients wait, and how many may; `rates` are those of other hosts' cold rows."""
+    num_steps, num_rows = 1, 0
+    if uses_window(communicator, config):
+        num_steps = config.aggregation.window_steps
+        num_rows = 2 * int(np.ceil(rates.sum())) * (num_steps - 2) + 64
+    if communicator.num_hosts > 1:
+        num_sent = traffic.send_rates(rates, num_steps).sum()
+        kinds = ("alltoall", "sparse_allreduce")
+        report.append(
+            f"window: {num_steps} step{'s' * (num_steps > 1)}; of {rates.sum():,.0f} gradients of remote rows a step "
+            f"{num_sent:,.0f} are expected to be sent, by {cold_sync} "
+            f"({_compare(lambda kind: traffic.cold_sync_bytes(kind, layout, num_sent), kinds)})"
+        )
+    return num_steps, num_rows
 
 
 def _compare(num_bytes: Callable[[str], float], kinds: Sequence[str]) -> str:

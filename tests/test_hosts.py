@@ -95,6 +95,6 @@ def test_techniques_send_less_over_the_network(hosts, parts, tmp_path, num_ranks
         assert done.returncode == 0, done.stderr
         summary = json.loads((folder / "summary.json").read_text())
         sent[preset] = summary["rows_per_step"]["fetched"], summary["gradients_per_step"]["sent"]
-        assert summary["staleness"]["max_steps"] <= 32
+        assert summary["staleness"]["max_steps"] <= 64
     assert sent["glpilot"][0] < 0.6 * sent["synchronous"][0]
     assert sent["glpilot"][1] < 0.9 * sent["synchronous"][1]

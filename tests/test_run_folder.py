@@ -5,7 +5,7 @@ import pytest
 
 from glpilot.app.cli import build_parser
 from glpilot.app.commands.train import resolve
-from glpilot.app.config import validate
+from glpilot.app.config import preset, validate
 from glpilot.app.run_folder import read_config, write_config
 from glpilot.data.errors import UserError
 
@@ -35,7 +35,7 @@ def test_a_resumed_run_has_its_own_config_but_for_the_stop(run):
 
 def test_a_fresh_run_has_the_defaults(run):
     assert resolved(run) == validate({})
-    assert resolved(run, "--resume", "auto", "--preset", "synchronous") == validate({})
+    assert resolved(run, "--resume", "auto", "--preset", "synchronous") == validate(preset("synchronous"))
     assert resolved(run.parent / "new", "--resume", "auto") == validate({})
 
 

@@ -261,7 +261,7 @@ def test_launcher_options(programs, tmp_path, version, expected):
 
 
 def run_tests_script(tmp_path, output, code):
-    """The sums of test.sh over five stages that each print `output` and exit with `code`."""
+    """The sums of test.sh over eight stages that each print `output` and exit with `code`."""
     (tmp_path / "jobs").mkdir()
     (tmp_path / ".venv/bin").mkdir(parents=True)
     for name in ("test.sh", "mpi.sh"):
@@ -276,10 +276,10 @@ def run_tests_script(tmp_path, output, code):
 @pytest.mark.parametrize(
     "output, code, expected",
     [
-        ("=== 3 passed, 1 skipped in 2.10s ===", 0, (0, "15 passed, 0 failed, 5 skipped")),
-        ("1 failed, 3 passed, 2 errors in 61.00s (0:01:01)", 1, (1, "15 passed, 15 failed, 0 skipped")),
-        ("=== 3 passed in 2.10s ===", 139, (1, "15 passed, 5 failed, 0 skipped")),
-        ("no closing line", 124, (1, "0 passed, 5 failed, 0 skipped")),
+        ("=== 3 passed, 1 skipped in 2.10s ===", 0, (0, "24 passed, 0 failed, 8 skipped")),
+        ("1 failed, 3 passed, 2 errors in 61.00s (0:01:01)", 1, (1, "24 passed, 24 failed, 0 skipped")),
+        ("=== 3 passed in 2.10s ===", 139, (1, "24 passed, 8 failed, 0 skipped")),
+        ("no closing line", 124, (1, "0 passed, 8 failed, 0 skipped")),
         ("=== 9 deselected in 0.10s ===", 5, (1, "0 passed, 1 failed, 0 skipped")),
     ],
 )

@@ -85,7 +85,13 @@ class EmbeddingConfig(Section):
     fetch: Literal["rma", "alltoall"] = Field(
         "rma", description="how remote rows are read: one-sided MPI Get, or a two-sided exchange"
     )
-
+    split: Literal["nodes", "dimension"] = Field(
+        "nodes", description="what a rank holds of the table: the rows of its nodes, or (P3) some columns of all rows"
+    )
+    pipeline: bool = Field(
+        False, description="`split: dimension`: sum up the first layer of the next batch while this one computes, from "
+        "values that lack one update"
+    )
 
 
 class StalenessConfig(Section):
@@ -206,6 +212,22 @@ class Config(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_split(self) -> "Config":
+        if self.embedding.pipeline and self.embedding.split != "dimension":
+            raise ValueError("embedding.pipeline: expected embedding.split dimension, got nodes")
+        if self.embedding.split == "dimension":
+            wanted = {"staleness.max_steps": 0, "cache.rows": 0, "cache.bytes": 0, "cache.fraction": 0, "aggregation.window_steps": 1}
+            for key, value in wanted.items():
+                section, name = key.split(".")
+                got = getattr(getattr(self, section), name)
+                if got != value:
+                    raise ValueError(
+                        f"{key}: expected {value} with embedding.split dimension, which has no remote rows, got {got}; "
+                        "start from --preset p3"
+                    )
+        return self
+
 
 # A preset holds what differs from the defaults.
 _SYNCHRONOUS = {"staleness": {"max_steps": 0}, "cache": {"rows": 0}, "aggregation": {"window_steps": 1}}
@@ -213,6 +235,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "glpilot": {},
     "synchronous": _SYNCHRONOUS,
     "dgl": {**_SYNCHRONOUS, "aggregation": {"window_steps": 1, "on_host": False}, "sync": {"cold": "alltoall"}},
+    "p3": {**_SYNCHRONOUS, "embedding": {"split": "dimension"}},
 }
 DEFAULT_PRESET = "glpilot"
 

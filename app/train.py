@@ -14,11 +14,12 @@ from glpilot.app.evaluate import evaluate
 from glpilot.app.hotness_report import HotnessReport
 from glpilot.app.metrics import MetricsWriter, Progress
 from glpilot.app.network import sent_bytes
+from glpilot.app.p3 import P3Trainer
 from glpilot.app.presample import hotness_path, load_hotness, measure_hotness, merge_hotness, save_hotness
 from glpilot.app.run_folder import write_config
 from glpilot.app.sampler import SeedSchedule
 from glpilot.app.summary import describe_staleness, format_table, summarise, write_summary
-from glpilot.app.techniques import choose_techniques, far_rows, layout_of, needs_hotness, uses_prefetch
+from glpilot.app.techniques import choose_techniques, far_rows, layout_of, needs_hotness
 from glpilot.app.trainer import PreparedBatch, Trainer, scale_lr
 from glpilot.data.errors import UserError
 
@@ -38,7 +39,7 @@ def train(communicator: Communicator, config: Config, parts: Path, run: Path, re
     folder = on_first_rank(communicator.world, lambda: _choose_checkpoint(run, resume, progress))
     dataset = load_dataset(communicator, parts)
     schedule = _make_schedule(communicator, config, dataset)
-    trainer = Trainer(communicator, config, dataset)
+    trainer = make_trainer(communicator, config, dataset)
     position = Position()
     if folder is not None:
         position = checkpoint.load(communicator, config, dataset, trainer, folder)
@@ -68,6 +69,12 @@ def train(communicator: Communicator, config: Config, parts: Path, run: Path, re
     trainer.free()
     dataset.free()
     return exit_code
+
+
+def make_trainer(communicator: Communicator, config: Config, dataset: Dataset) -> Trainer:
+    """Collective: the trainer for how the table is split."""
+    kind = P3Trainer if config.embedding.split == "dimension" else Trainer
+    return kind(communicator, config, dataset)
 
 
 class TrainingLoop:
@@ -107,12 +114,11 @@ class TrainingLoop:
         start = time.perf_counter() - position.partial_epoch_seconds
         self._sent_bytes_before = sent_bytes()
         trainer.clock.start()
-        prefetches = uses_prefetch(trainer.techniques, config, trainer.device)
         prepared = self._prepare(position.step_in_epoch)
         while position.step_in_epoch < num_steps:
             step = position.step_in_epoch
-            # Sampled here already, so that the step can prefetch its rows; the owners of the step before write meanwhile.
-            next_prepared = self._prepare(step + 1) if prefetches and step + 1 < num_steps else None
+            # Sampled here already, so that the step can ask for its rows; the owners of the step before write meanwhile.
+            next_prepared = self._prepare(step + 1) if trainer.looks_ahead and step + 1 < num_steps else None
             trainer.finish_step()
             lr_scale = scale_lr(
                 config.train.lr_schedule, position.epoch * num_steps + step, config.train.warmup_steps,

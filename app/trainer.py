@@ -26,7 +26,7 @@ from glpilot.app.inputs import NodeInputs
 from glpilot.app.models import build_model
 from glpilot.app.models.gnn import loss_sum
 from glpilot.app.sampler import Batch, NeighborSampler
-from glpilot.app.techniques import Techniques, choose_techniques
+from glpilot.app.techniques import Techniques, choose_techniques, uses_prefetch
 from glpilot.data.errors import UserError
 
 
@@ -43,6 +43,11 @@ class PreparedBatch:
     plan: AccessPlan
     step: int
     key: tuple[int, ...]
+
+    @property
+    def dropout_seed(self) -> int:
+        """For torch's generator."""
+        return int(np.random.SeedSequence((*self.key, 1)).generate_state(1)[0])
 
 
 class Trainer:
@@ -86,13 +91,12 @@ class Trainer:
         self.adopt(choose_techniques(communicator, config, dataset.offsets, None, self.device))
 
     def adopt(self, techniques: Techniques) -> None:
-        """Collective: use these techniques from now on. Nothing may wait; the rows of the old cache go home first."""
+        """Collective: use these techniques from now on. All rows must be up to date, as `settle` leaves them."""
         self.techniques = techniques
         if self.inputs.embeddings is None:
             return
         config, communicator, store = self._config, self._communicator, self.inputs.embeddings
         dim, sums_on_host = config.embedding.dim, config.aggregation.on_host
-        self.write_back()
         self._load_cache(techniques.hot_nids)
         self.buffer = StalenessBuffer(techniques.buffer_rows, dim, self.staleness)
         self.window = None
@@ -108,6 +112,11 @@ class Trainer:
         common = (techniques.cold_sync, communicator, self._dataset.offsets, dim, sums_on_host, self.counters)
         self._cold_sync = ColdSync("cold", *common, carries_far=self.window is None)
         self._far_sync = ColdSync("far", *common, carries_near=False) if self.window is not None else self._cold_sync
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether `step` makes use of the next batch."""
+        return uses_prefetch(self.techniques, self._config, self.device)
 
     def sample(self, seeds: np.ndarray, epoch: int, step_in_epoch: int, step: int) -> PreparedBatch:
         """Sample the neighbourhoods of step 0, 1, … of a run; waits for nobody."""
@@ -150,7 +159,7 @@ class Trainer:
         clock.lap("aggregate")
 
         # Compute: the derivative of this rank's share of the global loss.
-        torch.manual_seed(int(np.random.SeedSequence((*prepared.key, 1)).generate_state(1)[0]))  # of dropout
+        torch.manual_seed(prepared.dropout_seed)
         x = torch.cat(pieces, dim=1) if len(pieces) > 1 else pieces[0]
         blocks = [block.to(self.device) for block in batch.blocks]
         labels = self._dataset.labels_of(batch.seeds).to(self.device)

@@ -15,7 +15,7 @@ from glpilot.app.embedding.records import rows_of
 from glpilot.app.presample import measure_hotness
 from glpilot.app.sampler import SeedSchedule
 from glpilot.app.techniques import choose_techniques
-from glpilot.app.trainer import Trainer
+from glpilot.app.train import make_trainer
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 NUM_STEPS = 10
@@ -26,7 +26,7 @@ def run_both(communicator, folder, graph=None, **flags):
     config = make_config(**flags)
     parts = write_parts(communicator, folder, graph)
     dataset = load_dataset(communicator, parts)
-    trainer = Trainer(communicator, config, dataset)
+    trainer = make_trainer(communicator, config, dataset)
     train_nids = dataset.nids_of(dataset.nodes.train_mask)
     num_seeds = communicator.world.allgather(len(train_nids))
     schedule = SeedSchedule(train_nids, num_seeds, config.sampler.batch_size, config.train.seed, communicator.rank)

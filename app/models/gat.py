@@ -1,8 +1,10 @@
 """Graph attention (Veličković et al., ICLR 2018): heads concatenated in hidden layers, averaged in the last."""
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from dgl.nn.pytorch import GATConv
+from dgl.ops import edge_softmax, u_add_v, u_mul_e_sum
 from torch import Tensor
 
 from glpilot.app.models.gnn import GNN
@@ -24,5 +26,26 @@ class GAT(GNN):
     def convolve(self, index: int, block, x: Tensor) -> Tensor:
         if block.num_dst_nodes() == 0:  # DGL cannot reshape the residual of nothing
             return self.layers[index].fc(x)[:, : self.widths[index]]
-        out = self.layers[index](block, x)
+        return self._join_heads(index, self.layers[index](block, x))
+
+    def _join_heads(self, index: int, out: Tensor) -> Tensor:
         return out.mean(dim=1) if index == len(self.layers) - 1 else out.flatten(1)
+
+    def first_partial(self, block, x: Tensor, columns: Tensor) -> Tensor:
+        """Attention needs whole sums at both ends of an edge: [num_src_nodes + num_dst_nodes, heads × width], the
+        projections of all nodes and then the residuals of those that the layer is computed for."""
+        conv = self.layers[0]
+        projected = F.linear(x, conv.fc.weight[:, columns])
+        # Where the widths are equal, DGL's residual is the input itself.
+        residual_weight = conv.res_fc.weight if conv.has_linear_res else torch.eye(projected.shape[1]).to(x)
+        return torch.cat([projected, F.linear(x[: block.num_dst_nodes()], residual_weight[:, columns])])
+
+    def complete_first(self, block, sums: Tensor) -> Tensor:
+        conv = self.layers[0]
+        projected, residual = sums.unflatten(1, conv.attn_l.shape[1:]).split([block.num_src_nodes(), block.num_dst_nodes()])
+        score_of_source = (projected * conv.attn_l).sum(dim=-1, keepdim=True)
+        score_of_target = (projected[: block.num_dst_nodes()] * conv.attn_r).sum(dim=-1, keepdim=True)
+        attention = edge_softmax(block, conv.leaky_relu(u_add_v(block, score_of_source, score_of_target)))
+        bias = conv.res_fc.bias if conv.has_linear_res else conv.bias
+        attended = u_mul_e_sum(block, projected, attention)
+        return self._join_heads(0, attended + residual + bias.view(conv.attn_l.shape))

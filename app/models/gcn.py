@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dgl.function as fn
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glpilot.app.models.gnn import GNN
@@ -23,6 +24,12 @@ class GCN(GNN):
 
     def convolve(self, index: int, block, x: Tensor) -> Tensor:
         return self.layers[index](propagate(block, x))
+
+    def first_partial(self, block, x: Tensor, columns: Tensor) -> Tensor:
+        return F.linear(propagate(block, x), self.layers[0].weight[:, columns])
+
+    def complete_first(self, block, sums: Tensor) -> Tensor:
+        return sums + self.layers[0].bias
 
 
 def propagate(block, x: Tensor) -> Tensor:

@@ -40,6 +40,35 @@ class GNN(nn.Module):
 
     activation = staticmethod(F.relu)
 
+    # A first layer is linear in its inputs until its sums are complete, so it can be computed on some columns of the
+    # inputs at a time, in different places (P3: Gandhi and Iyer, OSDI 2021).
+
+    def first_partial(self, block, x: Tensor, columns: Tensor) -> Tensor:
+        """What some input columns add to the first layer's linear part; dropout is the caller's.
+
+        Args:
+            x: [num_src_nodes, len(columns)], those columns of the inputs.
+            columns: int64, which they are.
+
+        Returns:
+            [any, any], of the same shape whatever the columns; summed over all columns it is what
+            `forward_from_first` takes.
+        """
+        raise NotImplementedError
+
+    def complete_first(self, block, sums: Tensor) -> Tensor:
+        """What `convolve` gives for the first layer, from the summed partials."""
+        raise NotImplementedError
+
+    def forward_from_first(self, blocks: Sequence, sums: Tensor) -> Tensor:
+        """Logits [num_seeds, num_classes] from the summed partials of the first layer."""
+        x = self.complete_first(blocks[0], sums)
+        if len(blocks) > 1:
+            x = self.activation(x)
+        for index in range(1, len(blocks)):
+            x = self.layer(index, blocks[index], x)
+        return x
+
 
 def loss_sum(logits: Tensor, labels: Tensor) -> Tensor:
     """Sum over seeds of the loss: cross-entropy, or for several labels per node the mean over classes of the

@@ -1,7 +1,9 @@
 """GraphSAGE with mean aggregation (Hamilton et al., NeurIPS 2017)."""
 from __future__ import annotations
 
+import torch.nn.functional as F
 from dgl.nn.pytorch import SAGEConv
+from dgl.ops import copy_u_mean
 from torch import Tensor
 
 from glpilot.app.models.gnn import GNN
@@ -16,3 +18,11 @@ class SAGE(GNN):
 
     def convolve(self, index: int, block, x: Tensor) -> Tensor:
         return self.layers[index](block, x)
+
+    def first_partial(self, block, x: Tensor, columns: Tensor) -> Tensor:
+        conv = self.layers[0]
+        own = F.linear(x[: block.num_dst_nodes()], conv.fc_self.weight[:, columns])
+        return own + F.linear(copy_u_mean(block, x), conv.fc_neigh.weight[:, columns])
+
+    def complete_first(self, block, sums: Tensor) -> Tensor:
+        return sums + self.layers[0].fc_self.bias

@@ -97,10 +97,10 @@ class EmbeddingConfig(Section):
 class StalenessConfig(Section):
     max_steps: int = Field(64, ge=-1, description="a copy of a remote row is used for at most this many steps; 0: never, -1: any number")
     max_missed_updates: int = Field(
-        16, ge=-1, description="… and at most for the steps in which the row is expected to be updated so often; -1: any number"
+        32, ge=-1, description="… and at most for the steps in which the row is expected to be updated so often; -1: any number"
     )
     buffer_rows: RowCount = Field(
-        AUTO, description="copies kept per rank; `auto`: of all remote rows that are read, at most as many as the rank owns"
+        AUTO, description="copies kept per rank; `auto`: of all remote rows that are read, at most three times as many as the rank owns"
     )
     buffer_bytes: int = Field(0, ge=0, description="the same in bytes; 0: go by `buffer_rows`")
     buffer_fraction: float = Field(0, ge=0, le=1, description="the same as a share of all rows of the graph; 0: go by `buffer_rows`")

@@ -19,6 +19,7 @@ from glpilot.app.embedding.hotness import Hotness, hottest
 from glpilot.app.embedding.optim import SparseOptimizer
 
 DEVICE_SHARE = 0.5  # of a device's free memory that the cache may take
+BUFFER_ROWS_PER_OWNED_ROW = 3  # at most, which is what an owned row and Adam's state of it take
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _choose_buffer_rows(config: Config, rates: np.ndarray, ages: np.ndarray, num
     if staleness.buffer_rows != AUTO:
         return staleness.buffer_rows
     # Sets fill unevenly, so some more than the rows that are worth a copy.
-    return min(int(1.1 * np.count_nonzero(ages > 0)) + 64, max(num_owned, 64)) if len(rates) else 0
+    return min(int(1.1 * np.count_nonzero(ages > 0)) + 64, max(BUFFER_ROWS_PER_OWNED_ROW * num_owned, 64)) if len(rates) else 0
 
 
 _BUFFER_ENTRY_BYTES = 32  # beside the row: see StalenessBuffer

@@ -57,7 +57,8 @@ def test_the_synchronous_run_in_another_split(communicator, shared_folder, parts
         assert train_run(communicator, parts, shared_folder / preset, preset=preset, **flags) == 0
     losses = [losses_of(shared_folder / preset) for preset in ("synchronous", "p3")]
     assert len(losses[0]) >= 10 or "sampler__batch_size" not in changes
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    np.testing.assert_allclose(losses[1][:10], losses[0][:10], rtol=1e-5)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-2)  # rounding grows from step to step
     metrics = [records_of(shared_folder / preset)[-1]["test_accuracy"] for preset in ("synchronous", "p3")]
     assert abs(metrics[0] - metrics[1]) < 0.03
 

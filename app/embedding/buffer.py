@@ -12,7 +12,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from glpilot.app.embedding.slots import EMPTY, allocate_slots, find_empty, find_slot
+from glpilot.app.embedding.prefetch import LOOKAHEAD, prefetch_row
+from glpilot.app.embedding.slots import EMPTY, allocate_slots, find_empty, find_slot, look_ahead
 
 UNBOUNDED_STEPS = 2**30
 NUM_BINS = 1025  # of the histograms; the last one is open
@@ -137,6 +138,7 @@ _jit = numba.njit(cache=True, nogil=True)
 def _pull(slots, read_steps, max_ages, rows, nids, positions, step, x, served, ages):
     dim = rows.shape[1]
     for i in range(len(nids)):
+        look_ahead(slots, rows, nids, i)
         slot = find_slot(slots, nids[i])
         if slot < 0 or step - read_steps[slot] > max_ages[slot]:
             continue
@@ -166,6 +168,9 @@ def _push(
     flat = slots.reshape(-1)
     dim = rows.shape[1]
     for i in range(len(nids)):
+        look_ahead(slots, rows, nids, i)
+        if i + LOOKAHEAD < len(nids):
+            prefetch_row(new_rows, positions[i + LOOKAHEAD])
         nid, position = nids[i], positions[i]
         slot = find_slot(slots, nid)
         if slot >= 0:
@@ -189,5 +194,6 @@ def _push(
         max_ages[slot] = new_max_ages[i]
         rates[slot] = new_rates[i]
         counts[slot] = new_counts[position]
+        source, target = new_rows[position], rows[slot]
         for d in range(dim):
-            rows[slot, d] = new_rows[position, d]
+            target[d] = source[d]

@@ -37,6 +37,6 @@ def _prefetch_line(typing_context, array, row, offset):
 
 @numba.njit(inline="always")
 def prefetch_row(array, row):
-    """Load a row of a two-dimensional array of four-byte numbers into the caches, without waiting for it."""
-    for offset in range(0, 4 * array.shape[1], LINE_BYTES):
+    """Load a row of a two-dimensional array into the caches, without waiting for it."""
+    for offset in range(0, array.itemsize * array.shape[1], LINE_BYTES):
         _prefetch_line(array, row, offset)

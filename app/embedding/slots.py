@@ -7,6 +7,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from glpilot.app.embedding.prefetch import LOOKAHEAD, prefetch_row
+
 WAYS = 8
 EMPTY = -1
 
@@ -42,3 +44,15 @@ def find_empty(slots, nid):
         if slots[first, way] == EMPTY:
             return first * ways + way
     return -1
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def look_ahead(slots, rows, nids, i):
+    """Load what a loop over `nids` will need after the i-th: the set of a nid, and later the row in its slot, if any."""
+    num_sets = slots.shape[0]
+    if i + 2 * LOOKAHEAD < len(nids) and num_sets > 0:
+        prefetch_row(slots, nids[i + 2 * LOOKAHEAD] % num_sets)
+    if i + LOOKAHEAD < len(nids):
+        slot = find_slot(slots, nids[i + LOOKAHEAD])
+        if slot >= 0:
+            prefetch_row(rows, slot)

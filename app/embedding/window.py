@@ -11,7 +11,8 @@ import numba
 import numpy as np
 
 from glpilot.app.embedding.aggregate import Segment, sum_by_id
-from glpilot.app.embedding.slots import EMPTY, allocate_slots, find_empty, find_slot
+from glpilot.app.embedding.prefetch import LOOKAHEAD, prefetch_row
+from glpilot.app.embedding.slots import EMPTY, allocate_slots, find_empty, find_slot, look_ahead
 
 
 class GradientWindow:
@@ -90,24 +91,31 @@ def _add(slots, steps, sums, nids, positions, grads, step, due_nids, due_grads):
     dim = sums.shape[1]
     num_due = 0
     for i in range(len(nids)):
+        look_ahead(slots, sums, nids, i)
+        if i + LOOKAHEAD < len(nids):
+            prefetch_row(grads, positions[i + LOOKAHEAD])
         nid, position = nids[i], positions[i]
+        grad = grads[position]
         slot = find_slot(slots, nid)
         if slot >= 0:  # touched again
             due_nids[num_due] = nid
+            target, waiting = due_grads[num_due], sums[slot]
             for d in range(dim):
-                due_grads[num_due, d] = sums[slot, d] + grads[position, d]
+                target[d] = waiting[d] + grad[d]
             num_due += 1
             flat[slot] = EMPTY
             continue
         slot = find_empty(slots, nid)
         if slot < 0:
             due_nids[num_due] = nid
+            target = due_grads[num_due]
             for d in range(dim):
-                due_grads[num_due, d] = grads[position, d]
+                target[d] = grad[d]
             num_due += 1
             continue
         flat[slot] = nid
         steps[slot] = step
+        target = sums[slot]
         for d in range(dim):
-            sums[slot, d] = grads[position, d]
+            target[d] = grad[d]
     return num_due

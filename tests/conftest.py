@@ -68,7 +68,7 @@ def pytest_runtest_call(item):
 @pytest.fixture(scope="session")
 def communicator():
     """The ranks of this run; Horovod can be started only once a process."""
-    from glpilot.app.comm import Communicator
+    from glpilot.app.runtime.communicator import Communicator
 
     communicator = Communicator()
     yield communicator

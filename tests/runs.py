@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from glpilot.app import config as configuration
-from glpilot.app.config import Config
-from glpilot.app.train import train
+from glpilot.app.config import keys as configuration
+from glpilot.app.config.keys import Config
+from glpilot.app.training.run import train
 from glpilot.data.graph import Graph
 from glpilot.data.part import part_path, read_part
 from glpilot.partition.build import write_partition

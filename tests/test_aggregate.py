@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.aggregate import Aggregator, Segment
+from glpilot.app.embedding.gradients.aggregate import Aggregator
+from glpilot.app.embedding.rows.segment import Segment
 
 
 @st.composite

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.buffer import UNBOUNDED_STEPS, StalenessBuffer, StalenessRecord, max_ages
+from glpilot.app.embedding.copies.buffer import UNBOUNDED_STEPS, StalenessBuffer, StalenessRecord, max_ages
 
 DIM = 3
 

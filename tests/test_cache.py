@@ -7,10 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.aggregate import Aggregator, Segment
-from glpilot.app.embedding.cache import DeviceCache, sum_on_device
-from glpilot.app.embedding.optim import SparseOptimizer
-from glpilot.app.embedding.records import counts_of, rows_of
+from glpilot.app.embedding.gradients.aggregate import Aggregator
+from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.copies.cache import DeviceCache, sum_on_device
+from glpilot.app.embedding.rows.optim import SparseOptimizer
+from glpilot.app.embedding.rows.records import counts_of, rows_of
 
 NUM_NODES, DIM = 20, 3
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]

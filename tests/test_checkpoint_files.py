@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glpilot.app.checkpoint import (
+from glpilot.app.results.checkpoint import (
     FORMAT_VERSION, Position, checksum, folder_of, list_checkpoints, newest, read_manifest, verify,
 )
 from glpilot.data.errors import UserError

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import pytest
 from command_line import run_command
 from glpilot.app import cli
-from glpilot.app import config as configuration
+from glpilot.app.config import keys as configuration
 from glpilot.app.commands import partition
 from glpilot.data.errors import UserError
 

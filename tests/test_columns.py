@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from glpilot.app.embedding import columns
-from glpilot.app.embedding.aggregate import Segment
-from glpilot.app.embedding.columns import ColumnTable, column_bounds, columns_to_rows, rows_to_columns
-from glpilot.app.embedding.optim import SparseOptimizer
-from glpilot.app.embedding.records import counts_of, rows_of
+from glpilot.app.embedding.rows import columns
+from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.rows.columns import ColumnTable, column_bounds, columns_to_rows, rows_to_columns
+from glpilot.app.embedding.rows.optim import SparseOptimizer
+from glpilot.app.embedding.rows.records import counts_of, rows_of
 
 pytestmark = pytest.mark.mpi
 OPTIMIZERS = ["sgd", "adagrad", "rowwise_adagrad", "adam"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 import pytest
 from mpi4py import MPI
 
-from glpilot.app.comm import AgreedError, agreement, check_thread_level, check_world_size
+from glpilot.app.runtime.agreement import AgreedError, agreement
+from glpilot.app.runtime.communicator import check_thread_level, check_world_size
 from glpilot.data.errors import UserError
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from glpilot.app import config as configuration
-from glpilot.app.config import Config, load, preset, validate
+from glpilot.app.config import keys as configuration
+from glpilot.app.config.keys import Config, load, preset, validate
 from glpilot.data.errors import UserError
 
 

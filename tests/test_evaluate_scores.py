@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.evaluate import metrics_of, score, top_k
+from glpilot.app.training.evaluate import metrics_of, score, top_k
 
 
 @st.composite

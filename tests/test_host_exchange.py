@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.aggregate import Segment, sum_by_id
-from glpilot.app.embedding.host_exchange import allgather, exchange
+from glpilot.app.embedding.gradients.aggregate import sum_by_id
+from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.gradients.host_exchange import allgather, exchange
 
 
 def make_segment(seed, num_rows, dim, base=0):

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from topologies import random_topology
 
-from glpilot.app.embedding.hotness import (
+from glpilot.app.embedding.copies.hotness import (
     AccessCounter, hottest, inclusion_probabilities, log_absences, share_curve,
 )
-from glpilot.app.sampler import NeighborSampler
+from glpilot.app.graph.sampler import NeighborSampler
 
 
 def test_rates_of_what_was_counted():

@@ -28,7 +28,7 @@ class Module:
     """A source file: its dotted name, and what it imports and mentions.
 
     Attributes:
-        path: under the checkout, such as "app/embedding/store.py".
+        path: under the checkout, such as "app/embedding/rows/store.py".
     """
 
     def __init__(self, package: str, folder: Path, file: Path):
@@ -107,7 +107,7 @@ def users_of(name: str, top_level_only: bool = False) -> set[str]:
 
 def test_all_modules_were_read():
     paths = {module.path for module in MODULES}
-    assert {"app/comm.py", "app/embedding/store.py", "app/models/gcn.py", "partition/build.py"} <= paths
+    assert {"app/runtime/communicator.py", "app/embedding/rows/store.py", "app/models/gcn.py", "partition/build.py"} <= paths
     without_imports = {module.path for module in MODULES if not module.imports()}
     assert all(path.endswith(("__init__.py", "schema.py", "errors.py")) for path in without_imports)
 
@@ -143,7 +143,7 @@ def test_no_module_imports_the_tests_or_the_jobs():
 
 def test_windows_are_used_where_memory_is_shared_only():
     users = {module.path for module in MODULES if any(name.startswith("MPI.Win") for name in module.mentions())}
-    assert users == {"app/host_memory.py", "app/embedding/store.py"}
+    assert users == {"app/runtime/host_memory.py", "app/embedding/rows/store.py"}
     assert not users_of("mpi4py.MPI.Win")
     # so nobody names MPI otherwise
     aliases = [
@@ -155,7 +155,7 @@ def test_windows_are_used_where_memory_is_shared_only():
 
 
 def test_horovod_is_imported_where_ranks_start_and_gradients_travel_only():
-    expected = {"app/comm.py", "app/embedding/sync.py"}
+    expected = {"app/runtime/communicator.py", "app/embedding/gradients/sync.py"}
     assert users_of("horovod", top_level_only=True) == expected
     assert users_of("horovod") - {"app/doctor.py"} == expected  # doctor may look whether it works
     assert not [module.path for module in MODULES if any("horovod" in name for name in module.dynamic_imports())]
@@ -196,7 +196,8 @@ def run_without(blocked: set[str], code: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("blocked, names", [
     ({"mpi4py", "horovod", "dgl"}, [
-        "embedding.records", "embedding.plan", "embedding.aggregate", "embedding.optim", "config", "clock", "metrics",
+        "embedding.rows.records", "embedding.rows.plan", "embedding.gradients.aggregate", "embedding.rows.optim", "config.keys",
+        "runtime.clock", "results.metrics",
     ]),
     ({"mpi4py", "horovod"}, ["models", "models.gnn", "models.sage", "models.gat", "models.gcn"]),
 ])
@@ -206,7 +207,7 @@ def test_modules_that_need_no_other_rank_import_without_mpi(blocked, names):
 
 
 def test_the_blocker_blocks():
-    done = run_without({"mpi4py"}, "import glpilot.app.comm")
+    done = run_without({"mpi4py"}, "import glpilot.app.runtime.communicator")
     assert done.returncode != 0 and "mpi4py must not be imported here" in done.stderr
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from glpilot.app.metrics import MetricsWriter, Progress
+from glpilot.app.results.metrics import MetricsWriter, Progress
 from glpilot.data.errors import UserError
 
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glpilot.app.config import ModelConfig
+from glpilot.app.config.keys import ModelConfig
 from glpilot.app.models import build_model
 from glpilot.app.models.gcn import propagate
 from glpilot.app.models.gnn import loss_sum
-from glpilot.app.sampler import NeighborSampler
+from glpilot.app.graph.sampler import NeighborSampler
 from topologies import StubTopology, random_topology
 
 NAMES = ["sage", "gat", "gcn"]

@@ -1,7 +1,7 @@
 """What the host's interfaces have sent, from a made-up tree of counters and from the real one."""
 from __future__ import annotations
 
-from glpilot.app.network import sent_bytes
+from glpilot.app.runtime.network import sent_bytes
 
 
 def add_interface(folder, name, text):

@@ -17,10 +17,10 @@ from runs import losses_of, records_of
 
 from glpilot.app.cli import build_parser
 from glpilot.app.commands.train import resolve
-from glpilot.app.embedding.records import rows_of
-from glpilot.app.export import write_rows
-from glpilot.app.run_folder import open_run
-from glpilot.app.train import train
+from glpilot.app.embedding.rows.records import rows_of
+from glpilot.app.results.export import write_rows
+from glpilot.app.results.run_folder import open_run
+from glpilot.app.training.run import train
 
 FILES = Path(__file__).parent / "files/v0.1"
 RUNS = ("glpilot", "gat", "p3")

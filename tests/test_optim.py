@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.aggregate import Segment
-from glpilot.app.embedding.optim import SparseOptimizer, step_with_torch
-from glpilot.app.embedding.records import allocate_records, counts_of, rows_of
+from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.rows.optim import SparseOptimizer, step_with_torch
+from glpilot.app.embedding.rows.records import allocate_records, counts_of, rows_of
 
 NAMES = ["sgd", "adagrad", "rowwise_adagrad", "adam"]
 DEVICES = [

@@ -10,12 +10,12 @@ from graphs import make_graph
 from oracle import Oracle
 from runs import gather_rows, make_config, whole_graph, write_parts
 
-from glpilot.app.dataset import load_dataset
-from glpilot.app.embedding.records import rows_of
-from glpilot.app.presample import measure_hotness
-from glpilot.app.sampler import SeedSchedule
-from glpilot.app.techniques import choose_techniques
-from glpilot.app.train import make_trainer
+from glpilot.app.graph.dataset import load_dataset
+from glpilot.app.embedding.rows.records import rows_of
+from glpilot.app.training.presample import measure_hotness
+from glpilot.app.graph.seeds import SeedSchedule
+from glpilot.app.training.techniques import choose_techniques
+from glpilot.app.training.run import make_trainer
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 NUM_STEPS = 10

@@ -7,10 +7,10 @@ from graphs import make_graph
 from runs import gather_rows, losses_of, make_config, records_of, train_run, write_parts
 from test_oracle import assert_same, run_both
 
-from glpilot.app.comm import AgreedError
-from glpilot.app.embedding.records import counts_of, rows_of
-from glpilot.app.run_folder import open_run
-from glpilot.app.train import PREEMPTED_EXIT_CODE
+from glpilot.app.runtime.agreement import AgreedError
+from glpilot.app.embedding.rows.records import counts_of, rows_of
+from glpilot.app.results.run_folder import open_run
+from glpilot.app.training.run import PREEMPTED_EXIT_CODE
 
 pytestmark = pytest.mark.mpi
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.plan import plan_access, rank_offsets
+from glpilot.app.embedding.rows.plan import plan_access
+from glpilot.app.graph.ownership import rank_offsets
 
 
 @st.composite

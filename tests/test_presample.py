@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from runs import make_config, write_parts
 
-from glpilot.app.comm import AgreedError
-from glpilot.app.dataset import load_dataset
-from glpilot.app.embedding.hotness import Hotness
-from glpilot.app.embedding.traffic import Layout
-from glpilot.app.hotness_report import HotnessReport
-from glpilot.app.presample import hotness_path, load_hotness, measure_hotness, merge_hotness, save_hotness
-from glpilot.app.sampler import NeighborSampler, SeedSchedule
+from glpilot.app.runtime.agreement import AgreedError
+from glpilot.app.graph.dataset import load_dataset
+from glpilot.app.embedding.copies.hotness import Hotness
+from glpilot.app.embedding.copies.traffic import Layout
+from glpilot.app.results.hotness_report import HotnessReport
+from glpilot.app.training.presample import hotness_path, load_hotness, measure_hotness, merge_hotness, save_hotness
+from glpilot.app.graph.sampler import NeighborSampler
+from glpilot.app.graph.seeds import SeedSchedule
 
 pytestmark = pytest.mark.mpi
 

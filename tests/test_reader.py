@@ -7,13 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.buffer import StalenessBuffer, StalenessRecord, max_ages
-from glpilot.app.embedding.cache import DeviceCache
-from glpilot.app.embedding.hotness import Hotness
-from glpilot.app.embedding.optim import SparseOptimizer
-from glpilot.app.embedding.plan import plan_access
-from glpilot.app.embedding.reader import RowReader
-from glpilot.app.embedding.store import Fetch
+from glpilot.app.embedding.copies.buffer import StalenessBuffer, StalenessRecord, max_ages
+from glpilot.app.embedding.copies.cache import DeviceCache
+from glpilot.app.embedding.copies.hotness import Hotness
+from glpilot.app.embedding.rows.optim import SparseOptimizer
+from glpilot.app.embedding.rows.plan import plan_access
+from glpilot.app.embedding.copies.reader import RowReader
+from glpilot.app.embedding.rows.store import Fetch
 
 NUM_NODES, DIM = 40, 3
 OFFSETS = np.array([0, 10, 20, 40])  # ranks 0 and 1 are on this host, rank 2 is not

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from glpilot.app import cli, config_docs
-from glpilot.app import config as configuration
+from glpilot.app import cli
+from glpilot.app.config import docs as config_docs
+from glpilot.app.config import keys as configuration
 from glpilot.data.errors import UserError
 
 CHECKOUT = Path(__file__).parent.parent
@@ -43,7 +44,7 @@ def options_of(line: str) -> list[str]:
 
 
 def test_config_tables_are_those_of_the_code():
-    assert README == config_docs.replace_section(README), "run: python -m glpilot.app.config_docs README.md"
+    assert README == config_docs.replace_section(README), "run: python -m glpilot.app.config.docs README.md"
 
 
 def test_every_config_key_is_in_the_tables():
@@ -107,7 +108,7 @@ def test_every_file_that_is_named_exists():
 
 
 def run_config_docs(*arguments) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "glpilot.app.config_docs", *map(str, arguments)]
+    command = [sys.executable, "-m", "glpilot.app.config.docs", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
 
 

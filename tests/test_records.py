@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glpilot.app.embedding.records import allocate_records, counts_of, pack_gradients, rows_of, scatter_rows
+from glpilot.app.embedding.rows.records import allocate_records, counts_of, pack_gradients, rows_of, scatter_rows
 
 # Counts and row numbers whose bits, read as floats, are denormal, signed zero, infinite or not a number.
 SHARP_INTEGERS = np.array(

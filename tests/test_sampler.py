@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.sampler import NeighborSampler, SeedSchedule
+from glpilot.app.graph.sampler import NeighborSampler
+from glpilot.app.graph.seeds import SeedSchedule
 from topologies import StubTopology, random_topology
 
 

@@ -6,7 +6,8 @@ import math
 import pytest
 import torch
 
-from glpilot.app.trainer import choose_device, scale_lr
+from glpilot.app.runtime.device import choose_device
+from glpilot.app.training.lr_schedule import scale_lr
 from glpilot.data.errors import UserError
 
 

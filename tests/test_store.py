@@ -4,10 +4,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glpilot.app.comm import AgreedError, agreement
-from glpilot.app.embedding.plan import plan_access
-from glpilot.app.embedding.records import counts_of, rows_of
-from glpilot.app.embedding.store import EmbeddingStore
+from glpilot.app.runtime.agreement import AgreedError, agreement
+from glpilot.app.embedding.rows.plan import plan_access
+from glpilot.app.embedding.rows.records import counts_of, rows_of
+from glpilot.app.embedding.rows.store import EmbeddingStore
 from glpilot.data.errors import UserError
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]

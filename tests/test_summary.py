@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from glpilot.app.clock import STAGES
-from glpilot.app.embedding.buffer import NUM_BINS
-from glpilot.app.summary import by_powers_of_two, format_table, write_summary
+from glpilot.app.runtime.clock import STAGES
+from glpilot.app.embedding.copies.buffer import NUM_BINS
+from glpilot.app.results.summary import by_powers_of_two, format_table, write_summary
 
 
 def make_summary(**changes) -> dict:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from glpilot.app.embedding.aggregate import Aggregator
-from glpilot.app.embedding.plan import plan_access
-from glpilot.app.embedding.sync import MAX_ELEMENTS, ColdSync, DenseSync, HotSync, check_elements
+from glpilot.app.embedding.gradients.aggregate import Aggregator
+from glpilot.app.embedding.rows.plan import plan_access
+from glpilot.app.embedding.gradients.sync import MAX_ELEMENTS, ColdSync, DenseSync, HotSync, check_elements
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from runs import Alone, gather_rows, losses_of, make_config, records_of, train_run, write_parts
 
-from glpilot.app import checkpoint
-from glpilot.app.embedding.reader import RowReader
-from glpilot.app.embedding.records import rows_of
-from glpilot.app.run_folder import open_run
-from glpilot.app.train import PREEMPTED_EXIT_CODE
-from glpilot.app.trainer import Trainer
+from glpilot.app.results import checkpoint
+from glpilot.app.embedding.copies.reader import RowReader
+from glpilot.app.embedding.rows.records import rows_of
+from glpilot.app.results.run_folder import open_run
+from glpilot.app.training.run import PREEMPTED_EXIT_CODE
+from glpilot.app.training.step import Trainer
 from glpilot.data.hdf5 import open_file, read_dataset
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]

@@ -4,11 +4,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glpilot.app.embedding import traffic
-from glpilot.app.embedding.buffer import StalenessBuffer, StalenessRecord, max_ages
-from glpilot.app.embedding.hotness import Hotness
-from glpilot.app.embedding.traffic import Layout
-from glpilot.app.embedding.window import GradientWindow
+from glpilot.app.embedding.copies import traffic
+from glpilot.app.embedding.copies.buffer import StalenessBuffer, StalenessRecord, max_ages
+from glpilot.app.embedding.copies.hotness import Hotness
+from glpilot.app.embedding.copies.traffic import Layout
+from glpilot.app.embedding.gradients.window import GradientWindow
 
 NUM_ROWS, NUM_STEPS = 200, 600
 RATES = np.random.default_rng(1).beta(0.5, 3, NUM_ROWS).astype(np.float32)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from runs import NUM_PARTS, Alone, gather_rows, losses_of, make_config, records_of, train_run, write_parts
 
-from glpilot.app import checkpoint
-from glpilot.app.comm import AgreedError
-from glpilot.app.config import validate
-from glpilot.app.embedding.records import rows_of
-from glpilot.app.evaluate import evaluate
-from glpilot.app.export import write_rows
-from glpilot.app.run_folder import open_run, read_config
-from glpilot.app.train import PREEMPTED_EXIT_CODE
-from glpilot.app.trainer import Trainer
+from glpilot.app.results import checkpoint
+from glpilot.app.runtime.agreement import AgreedError
+from glpilot.app.config.keys import validate
+from glpilot.app.embedding.rows.records import rows_of
+from glpilot.app.training.evaluate import evaluate
+from glpilot.app.results.export import write_rows
+from glpilot.app.results.run_folder import open_run, read_config
+from glpilot.app.training.run import PREEMPTED_EXIT_CODE
+from glpilot.app.training.step import Trainer
 from glpilot.data.hdf5 import open_file
 from glpilot.data.part import part_path, read_part
 from glpilot.data.schema import EMBEDDINGS_FORMAT

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.window import GradientWindow
+from glpilot.app.embedding.gradients.window import GradientWindow
 
 DIM = 2
 

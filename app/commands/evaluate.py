@@ -16,10 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from glpilot.app.comm import on_first_rank, session, set_num_threads
-    from glpilot.app.config import validate
-    from glpilot.app.evaluate import evaluate
-    from glpilot.app.run_folder import open_run, read_config
+    from glpilot.app.runtime.agreement import on_first_rank
+    from glpilot.app.runtime.device import set_num_threads
+    from glpilot.app.runtime.session import session
+    from glpilot.app.config.keys import validate
+    from glpilot.app.training.evaluate import evaluate
+    from glpilot.app.results.run_folder import open_run, read_config
 
     def resolve():
         content, parts = read_config(arguments.run_folder)

@@ -23,12 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import numpy as np
 
-    from glpilot.app.comm import AgreedError, on_first_rank, session, set_num_threads
-    from glpilot.app.config import validate
-    from glpilot.app.embedding.records import rows_of
-    from glpilot.app.export import check_output, write_rows
-    from glpilot.app.inference import infer
-    from glpilot.app.run_folder import open_run, read_config
+    from glpilot.app.runtime.agreement import AgreedError, on_first_rank
+    from glpilot.app.runtime.device import set_num_threads
+    from glpilot.app.runtime.session import session
+    from glpilot.app.config.keys import validate
+    from glpilot.app.embedding.rows.records import rows_of
+    from glpilot.app.results.export import check_output, write_rows
+    from glpilot.app.training.inference import infer
+    from glpilot.app.results.run_folder import open_run, read_config
 
     def resolve():
         check_output(arguments.output, arguments.force)

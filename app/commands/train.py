@@ -4,7 +4,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from glpilot.app import config as configuration
+from glpilot.app.config import keys as configuration
 
 SUMMARY = "train embeddings and a GNN on partitioned data"
 
@@ -31,8 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     flags = {key: getattr(arguments, key) for key, _ in configuration.keys() if getattr(arguments, key) is not None}
 
-    from glpilot.app.comm import on_first_rank, session, set_num_threads
-    from glpilot.app.train import train
+    from glpilot.app.runtime.agreement import on_first_rank
+    from glpilot.app.runtime.device import set_num_threads
+    from glpilot.app.runtime.session import session
+    from glpilot.app.training.run import train
 
     with session() as communicator:
         config = on_first_rank(communicator.world, lambda: resolve(arguments, flags))
@@ -50,7 +52,7 @@ def resolve(arguments: argparse.Namespace, flags: dict[str, str]) -> configurati
     if arguments.resume == "none" or arguments.preset is not None or not own_config.is_file():
         base = configuration.preset(arguments.preset or configuration.DEFAULT_PRESET)
     else:
-        from glpilot.app.run_folder import read_config  # here, since it needs MPI
+        from glpilot.app.results.run_folder import read_config  # here, since it needs MPI
 
         base, _ = read_config(arguments.run_folder)
         base.get("run", {}).pop("stop_after_steps", None)  # was meant for that start only

@@ -1,7 +1,7 @@
 """The graph neural networks. They know blocks and tensors, and nothing of ranks."""
 from __future__ import annotations
 
-from glpilot.app.config import ModelConfig
+from glpilot.app.config.keys import ModelConfig
 from glpilot.app.models.gat import GAT
 from glpilot.app.models.gcn import GCN
 from glpilot.app.models.gnn import GNN

@@ -1,0 +1,280 @@
+"""P3's training step (Gandhi and Iyer, OSDI 2021): the table is split by dimension, not by node.
+
+Each rank computes the first layer of every rank's batch on its own columns of the inputs. The structure of first
+layers, their partial sums and the gradients of these cross the network; rows and their gradients never do. All that
+comes after the first layer is data-parallel.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import dgl
+import numpy as np
+import torch
+import torch.nn.functional as F
+from mpi4py import MPI
+from torch import Tensor
+
+from glpilot.app.runtime.agreement import AgreedError
+from glpilot.app.runtime.communicator import Communicator
+from glpilot.app.config.keys import Config
+from glpilot.app.graph.dataset import Dataset
+from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.rows.columns import ColumnTable, column_bounds, rows_to_columns
+from glpilot.app.embedding.rows.records import rows_of
+from glpilot.app.embedding.gradients.sync import check_elements
+from glpilot.app.models.gnn import loss_sum
+from glpilot.app.training.techniques import Techniques
+from glpilot.app.training.step import PreparedBatch, Trainer
+
+
+@dataclass
+class FirstLayer:
+    """The first layers of all ranks' batches, computed on this rank's columns.
+
+    Attributes:
+        nids: of each rank's batch, integers [num_inputs].
+        inputs: of each rank's batch, float32 [num_inputs, width], the embedding columns, which get gradients.
+        partials: of each rank's batch, see GNN.first_partial.
+        received: float32 [num_ranks, rows, width], the partials of this rank's own batch from all ranks, in their order.
+        request: complete when they are here.
+        generator_state: of torch's generator after this batch's input dropout.
+    """
+
+    nids: list[np.ndarray]
+    inputs: list[Tensor]
+    partials: list[Tensor]
+    received: np.ndarray
+    request: MPI.Request
+    generator_state: Tensor
+
+    def sums(self) -> Tensor:
+        """Waits for the other ranks' partials."""
+        self.request.Wait()
+        total = self.received[0]
+        for partial in self.received[1:]:
+            total += partial
+        return torch.from_numpy(total)
+
+
+class P3Trainer(Trainer):
+    """Trains as Trainer does, on columns of all rows.
+
+    While training, the rows of the base class are out of date; `write_back` brings them up to date.
+    """
+
+    def __init__(self, communicator: Communicator, config: Config, dataset: Dataset):
+        """Collective.
+
+        Raises:
+            AgreedError: there are fewer columns than ranks.
+        """
+        self._columns: ColumnTable | None = None
+        self._ahead: FirstLayer | None = None
+        super().__init__(communicator, config, dataset)
+        self._feature_columns = np.empty((dataset.book.num_nodes, 0), np.float32)
+        if self.inputs.features is not None:
+            bounds = np.maximum(self._bounds - self._embedding_dim, 0)
+            features = rows_of(self.inputs.features.records)
+            self._feature_columns = rows_to_columns(communicator.world, dataset.offsets, bounds, features)
+        self._input_columns = torch.arange(*self._bounds[communicator.rank :][:2], device=self.device)
+
+    @property
+    def _embedding_dim(self) -> int:
+        """The first columns of the inputs are the embedding's, the others the features'."""
+        return self.inputs.embeddings.dim if self.inputs.embeddings is not None else 0
+
+    @property
+    def _bounds(self) -> np.ndarray:
+        """Rank r holds the input columns bounds[r] … bounds[r + 1] - 1."""
+        width, size = self.inputs.width, self._communicator.size
+        if width < size:
+            raise AgreedError(
+                f"embedding.dim: expected at least as many input columns as ranks, {size}, with embedding.split "
+                f"dimension, got {width}"
+            )
+        return column_bounds(width, size)
+
+    @property
+    def looks_ahead(self) -> bool:
+        return self._config.embedding.pipeline
+
+    def adopt(self, techniques: Techniques) -> None:
+        """Collective: take the rows as they are now; the techniques are off in this mode."""
+        super().adopt(techniques)
+        if self.inputs.embeddings is None:
+            return
+        if self._columns is None:
+            bounds = np.minimum(self._bounds, self._embedding_dim)
+            optimizer_name = self._config.embedding.optimizer
+            self._columns = ColumnTable(self._communicator.world, self._dataset.offsets, bounds, optimizer_name)
+        self._columns.load(self.inputs.embeddings.records, self.row_state)
+
+    def write_back(self) -> None:
+        """Collective: put the columns back into the rows of their owners."""
+        if self._ahead is not None:  # so that a run resumed from here has nothing under way either
+            self._ahead.request.Wait()
+            self._ahead = None
+        if self._columns is not None:
+            self._columns.store(self.inputs.embeddings.records, self.row_state)
+
+    def step(
+        self, prepared: PreparedBatch, next_prepared: PreparedBatch | None, num_seeds_global: int, lr_scale: float
+    ) -> float:
+        """Collective: one step on the batches of all ranks; returns the global loss, the mean over all their seeds.
+
+        Args:
+            next_prepared: the next step's batch, whose first layer is then computed here and sums up while this
+                step goes on, from weights and rows that lack this step's update; None on all ranks for none.
+        """
+        clock, communicator = self.clock, self._communicator
+        batch = prepared.batch
+
+        # Every rank's first layer on these columns, and this batch's from all ranks.
+        first = self._ahead if self._ahead is not None else self._start_first_layer(prepared)
+        sums = first.sums().to(self.device).requires_grad_()
+        clock.lap("fetch")
+        self._ahead = self._start_first_layer(next_prepared) if next_prepared is not None else None
+
+        # The other layers, data-parallel.
+        _set_generator_state(first.generator_state, self.device)
+        blocks = [block.to(self.device) for block in batch.blocks]
+        labels = self._dataset.labels_of(batch.seeds).to(self.device)
+        loss = loss_sum(self.model.forward_from_first(blocks, sums), labels) / num_seeds_global
+        clock.lap("forward")
+        self.dense_optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        clock.lap("backward")
+
+        # Everybody's gradients of the sums go to everybody, and from there to rows and first-layer weights.
+        grads = self._allgather_gradients(sums.grad, first)
+        clock.lap("sync_sparse")
+        torch.autograd.backward(first.partials, grads)
+        clock.lap("backward")
+        global_loss = self._dense_sync.start(loss)()
+        clock.lap("sync_dense")
+
+        # Write: every rank its columns of all rows that any batch touched.
+        self.row_lr = self._config.embedding.lr * lr_scale
+        if self._columns is not None:
+            segments = [
+                Segment(nids.astype(np.int32), np.arange(len(nids)), x.grad.cpu().numpy())
+                for nids, x in zip(first.nids, first.inputs)
+            ]
+            self._columns.update(segments, self.row_lr)
+        for group in self.dense_optimizer.param_groups:
+            group["lr"] = self._config.train.lr * lr_scale
+        self.dense_optimizer.step()
+        clock.lap("update")
+        self.counters.update(steps=1, input_rows=len(batch.input_nids), owned_rows=len(batch.input_nids))
+        self.counters["dense_sync_bytes"] += self._dense_sync.num_bytes_per_step if communicator.size > 1 else 0
+        return global_loss
+
+    def _start_first_layer(self, prepared: PreparedBatch) -> FirstLayer:
+        """Collective: hand this batch's first layer to everybody and compute all of them. Does not wait for the sums."""
+        communicator = self._communicator
+        rank, size = communicator.rank, communicator.size
+        nids, blocks, keys = self._exchange_structure(prepared)
+        self.clock.lap("fetch")
+        inputs, partials, generator_state = [None] * size, [None] * size, None
+        for other in sorted(range(size), key=lambda other: other == rank):  # ours last: its dropout goes on afterwards
+            torch.manual_seed(keys[other])
+            inputs[other], x = self._inputs_of(nids[other])
+            partials[other] = self.model.first_partial(blocks[other], x, self._input_columns)
+            if other == rank:
+                generator_state = _generator_state(self.device)
+        self.clock.lap("forward")
+        outgoing = [partial.detach().cpu().numpy() for partial in partials]
+        width = outgoing[rank].shape[1]
+        num_sent = np.array([len(partial) for partial in outgoing], np.int32)
+        num_sent[rank] = 0
+        num_received = np.full(size, len(outgoing[rank]), np.int32)
+        num_received[rank] = 0
+        received = np.empty((size, len(outgoing[rank]), width), np.float32)
+        received[rank] = outgoing[rank]
+        check_elements(max(received.size, int(num_sent.sum()) * width))
+        packed = np.concatenate([partial for other, partial in enumerate(outgoing) if other != rank] or [outgoing[rank][:0]])
+        record = MPI.FLOAT.Create_contiguous(width).Commit()
+        places = np.arange(size, dtype=np.int32) * len(outgoing[rank])
+        request = communicator.world.Ialltoallv(
+            [packed, num_sent, _starts(num_sent), record], [received, num_received, places, record]
+        )
+        record.Free()
+        self.counters["fetch_bytes"] += 4 * width * int(num_received.sum())
+        self.clock.lap("fetch")
+        return FirstLayer(nids, inputs, partials, received, request, generator_state)
+
+    def _exchange_structure(self, prepared: PreparedBatch) -> tuple[list[np.ndarray], list[dgl.DGLGraph], list[int]]:
+        """Collective: of every rank's batch the input nids, the first block, and the seed of its dropout."""
+        world = self._communicator.world
+        block = prepared.batch.blocks[0]
+        indptr, indices, _ = block.adj_tensors("csc")
+        pieces = [prepared.batch.input_nids, indptr.numpy().astype(np.int32), indices.numpy().astype(np.int32)]
+        header = np.array([*map(len, pieces), block.num_dst_nodes(), prepared.dropout_seed], np.int64)
+        headers = np.empty((self._communicator.size, len(header)), np.int64)
+        world.Allgather(header, headers)
+        nid_bytes = prepared.batch.input_nids.itemsize
+        num_bytes = headers[:, :3] @ [nid_bytes, 4, 4]
+        check_elements(int(num_bytes.sum()))
+        gathered = np.empty(int(num_bytes.sum()), np.uint8)
+        world.Allgatherv(np.concatenate([piece.view(np.uint8) for piece in pieces]), [gathered, num_bytes.astype(np.int32)])
+        self.counters["fetch_bytes"] += len(gathered) - int(num_bytes[self._communicator.rank])
+        nids, blocks = [], []
+        for (num_nids, num_bounds, num_edges, num_dst, _), start in zip(headers.tolist(), _starts(num_bytes).tolist()):
+            content = gathered[start:]
+            nids.append(content[: num_nids * nid_bytes].copy().view(prepared.batch.input_nids.dtype))
+            bounds, edges = np.split(content[num_nids * nid_bytes :][: 4 * (num_bounds + num_edges)].copy().view(np.int32), [num_bounds])
+            blocks.append(self._make_block(nids[-1], torch.from_numpy(bounds), torch.from_numpy(edges), num_dst))
+        return nids, blocks, headers[:, 4].tolist()
+
+    def _make_block(self, nids: np.ndarray, indptr: Tensor, indices: Tensor, num_dst_nodes: int) -> dgl.DGLGraph:
+        content = ("csc", (indptr, indices, torch.empty(0, dtype=torch.int32)))
+        block = dgl.create_block(content, num_src_nodes=len(nids), num_dst_nodes=num_dst_nodes, idtype=torch.int32)
+        if self.model.needs_degrees:
+            degrees = torch.from_numpy(self._dataset.topology.in_degrees(nids).astype(np.float32))
+            block.srcdata["degree"] = degrees
+            block.dstdata["degree"] = degrees[:num_dst_nodes]
+        return block.to(self.device)
+
+    def _inputs_of(self, nids: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Of one batch the embedding columns, and these with the features' and with dropout, as the model takes them."""
+        pieces = []
+        rows = torch.empty((len(nids), 0))
+        if self._columns is not None:
+            rows = torch.from_numpy(self._columns.gather(nids)).to(self.device).requires_grad_()
+            pieces.append(rows)
+        if self._feature_columns.shape[1]:
+            pieces.append(torch.from_numpy(self._feature_columns[nids]).to(self.device))
+        x = torch.cat(pieces, dim=1) if pieces else rows.to(self.device)
+        dropout = self._config.model.dropout
+        if dropout:  # the mask of whole rows, as every other mode draws it
+            mask = F.dropout(torch.ones((len(nids), self.inputs.width), device=self.device), dropout)
+            x = x * mask[:, self._input_columns]
+        return rows, x
+
+    def _allgather_gradients(self, grad: Tensor, first: FirstLayer) -> list[Tensor]:
+        """Collective: the gradients of every batch's sums, shaped like its partials."""
+        rank, width = self._communicator.rank, grad.shape[1]
+        counts = np.array([len(partial) for partial in first.partials], np.int32)
+        check_elements(int(counts.sum()) * width)
+        gathered = np.empty((int(counts.sum()), width), np.float32)
+        record = MPI.FLOAT.Create_contiguous(width).Commit()
+        self._communicator.world.Allgatherv([grad.cpu().numpy(), len(grad), record], [gathered, counts, record])
+        record.Free()
+        self.counters["sparse_sync_bytes"] += 4 * width * int(counts[rank]) * (self._communicator.size - 1)
+        return [piece.to(self.device) for piece in torch.from_numpy(gathered).split(counts.tolist())]
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    return np.cumsum(counts) - counts
+
+
+def _generator_state(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+
+
+def _set_generator_state(state: Tensor, device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)

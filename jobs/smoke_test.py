@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from glpilot.app.doctor import check_same_mpi, check_thread_level, loaded_mpi_libraries
+from glpilot.app.doctor.horovod import check_same_mpi
+from glpilot.app.doctor.mpi import check_thread_level, loaded_mpi_libraries
 
 WORLD = MPI.COMM_WORLD
 

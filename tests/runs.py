@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from glpilot.app.config import keys as configuration
+from glpilot.app.config import presets
 from glpilot.app.config.keys import Config
+from glpilot.app.config.load import load
 from glpilot.app.training.run import train
 from glpilot.data.graph import Graph
 from glpilot.data.part import part_path, read_part
@@ -46,7 +47,7 @@ def make_config(preset: str = "synchronous", **flags) -> Config:
         "run.progress": "none", "run.device": "cpu",
     }
     given = {key.replace("__", "."): str(value) for key, value in flags.items()}
-    return configuration.load(configuration.preset(preset), None, {**defaults, **given})
+    return load(presets.preset(preset), None, {**defaults, **given})
 
 
 def whole_graph(parts: Path) -> dict[str, np.ndarray]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from glpilot.app.config import keys as configuration
-from glpilot.app.config.keys import Config, load, preset, validate
+from glpilot.app.config.keys import Config, keys
+from glpilot.app.config.load import dump, load, validate
+from glpilot.app.config.presets import DEFAULT_PRESET, PRESETS, preset
 from glpilot.data.errors import UserError
 
 
@@ -23,16 +24,16 @@ def value_of(config: Config, key: str):
 def test_defaults_are_valid():
     config = validate({})
     assert config.sampler.fanouts == [10, 10] and config.model.name == "sage" and config.train.seed == 1
-    assert load(preset(configuration.DEFAULT_PRESET), None, {}) == config
+    assert load(preset(DEFAULT_PRESET), None, {}) == config
 
 
-@pytest.mark.parametrize("name", configuration.PRESETS)
+@pytest.mark.parametrize("name", PRESETS)
 def test_presets_are_valid(name):
     validate(preset(name))
 
 
 def test_changing_what_preset_returns_does_not_change_the_preset(monkeypatch):
-    monkeypatch.setitem(configuration.PRESETS, "small", {"model": {"hidden": 8}})
+    monkeypatch.setitem(PRESETS, "small", {"model": {"hidden": 8}})
     preset("small")["model"]["hidden"] = 9
     assert load(preset("small"), None, {"model.heads": "2"}).model.hidden == 8
     assert preset("small") == {"model": {"hidden": 8}}
@@ -189,17 +190,17 @@ def test_dump_and_load_give_the_same_config(tmp_path):
     }
     config = load({}, None, flags)
     assert config != Config()
-    assert load_yaml(tmp_path, configuration.dump(config)) == config
+    assert load_yaml(tmp_path, dump(config)) == config
 
 
 def test_dump_holds_every_key_in_order():
-    content = yaml.safe_load(configuration.dump(Config()))
+    content = yaml.safe_load(dump(Config()))
     dumped = [f"{section}.{name}" for section, values in content.items() for name in values]
-    assert dumped == [key for key, _ in configuration.keys()]
+    assert dumped == [key for key, _ in keys()]
 
 
 def test_every_key_has_a_meaning():
-    assert all(field.description for _, field in configuration.keys())
+    assert all(field.description for _, field in keys())
 
 
 def test_the_promised_keys_exist():
@@ -208,7 +209,7 @@ def test_the_promised_keys_exist():
         "model.heads", "embedding.dim", "embedding.optimizer", "embedding.lr", "sync.cold", "train.epochs", "train.lr",
         "train.seed", "train.checkpoint_steps", "run.device",
     }
-    assert promised <= {key for key, _ in configuration.keys()}
+    assert promised <= {key for key, _ in keys()}
 
 
 def test_a_config_cannot_be_changed():

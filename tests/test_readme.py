@@ -12,7 +12,8 @@ import yaml
 
 from glpilot.app import cli
 from glpilot.app.config import docs as config_docs
-from glpilot.app.config import keys as configuration
+from glpilot.app.config.keys import keys
+from glpilot.app.config.load import load, validate
 from glpilot.data.errors import UserError
 
 CHECKOUT = Path(__file__).parent.parent
@@ -49,7 +50,7 @@ def test_config_tables_are_those_of_the_code():
 
 def test_every_config_key_is_in_the_tables():
     section = README.partition(config_docs.BEGIN)[2].partition(config_docs.END)[0]
-    assert re.findall(r"^\| `([a-z_]+\.[a-z_]+)`", section, re.MULTILINE) == [key for key, _ in configuration.keys()]
+    assert re.findall(r"^\| `([a-z_]+\.[a-z_]+)`", section, re.MULTILINE) == [key for key, _ in keys()]
 
 
 def test_there_are_commands_to_check():
@@ -63,8 +64,8 @@ def test_command_parses(line, capsys):
     except SystemExit as end:  # --version and --help
         assert end.code == 0, f"{line}\n{capsys.readouterr().err}"
         return
-    given = {key: getattr(arguments, key, None) for key, _ in configuration.keys()}
-    configuration.load({}, None, {key: text for key, text in given.items() if text is not None})
+    given = {key: getattr(arguments, key, None) for key, _ in keys()}
+    load({}, None, {key: text for key, text in given.items() if text is not None})
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
@@ -88,7 +89,7 @@ def test_every_option_that_is_named_exists():
 def test_yaml_is_a_config():
     assert blocks("yaml")
     for block in blocks("yaml"):
-        configuration.validate(yaml.safe_load(block))
+        validate(yaml.safe_load(block))
 
 
 def test_python_compiles():

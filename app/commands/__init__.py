@@ -1,5 +1,6 @@
-"""The subcommands of `glpilot`, a file each: SUMMARY, add_arguments(parser), run(arguments).
+"""The door: the subcommands of `glpilot`, a file each, with SUMMARY, add_arguments(parser) and run(arguments).
 
-These files import nothing heavy at their top, so that `glpilot --help` answers at once and the commands
-that need neither MPI nor torch never load them.
+A command reads the command line, starts the ranks if it needs them, and calls one thing within. It may import every room.
+These files import nothing heavy at their top, so that `glpilot --help` answers at once and the commands that need neither
+MPI nor torch never load them. They never touch rows, windows or gradients themselves.
 """

@@ -16,12 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from glpilot.app.config.load import validate
+    from glpilot.app.results.config_file import read_config
+    from glpilot.app.training.open_run import open_run
     from glpilot.app.runtime.agreement import on_first_rank
     from glpilot.app.runtime.device import set_num_threads
     from glpilot.app.runtime.session import session
-    from glpilot.app.config.keys import validate
     from glpilot.app.training.evaluate import evaluate
-    from glpilot.app.results.run_folder import open_run, read_config
 
     def resolve():
         content, parts = read_config(arguments.run_folder)
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         config, parts = on_first_rank(communicator.world, resolve)
         set_num_threads(config.run.threads)
         with open_run(communicator, config, arguments.run_folder, parts, arguments.checkpoint) as opened:
-            metrics = evaluate(communicator, config, opened.dataset, opened.trainer, ("val", "test"))
+            metrics = evaluate(communicator, config, opened.dataset, opened.state, ("val", "test"))
             if communicator.rank == 0:
                 print(json.dumps({"checkpoint": str(opened.checkpoint), "step": opened.position.step, **metrics}, indent=2))
     return 0

@@ -23,14 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import numpy as np
 
+    from glpilot.app.config.load import validate
+    from glpilot.app.embedding.rows.records import rows_of
+    from glpilot.app.results.export import check_output, write_rows
+    from glpilot.app.results.config_file import read_config
+    from glpilot.app.training.open_run import open_run
     from glpilot.app.runtime.agreement import AgreedError, on_first_rank
     from glpilot.app.runtime.device import set_num_threads
     from glpilot.app.runtime.session import session
-    from glpilot.app.config.keys import validate
-    from glpilot.app.embedding.rows.records import rows_of
-    from glpilot.app.results.export import check_output, write_rows
     from glpilot.app.training.inference import infer
-    from glpilot.app.results.run_folder import open_run, read_config
 
     def resolve():
         check_output(arguments.output, arguments.force)
@@ -41,10 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
         config, parts = on_first_rank(communicator.world, resolve)
         set_num_threads(config.run.threads)
         with open_run(communicator, config, arguments.run_folder, parts, arguments.checkpoint) as opened:
-            nodes, inputs = opened.dataset.nodes, opened.trainer.inputs
+            nodes, inputs = opened.dataset.nodes, opened.state.inputs
             if arguments.what == "outputs":
                 wanted = np.ones(nodes.num_nodes, bool)
-                rows = infer(communicator, opened.dataset, opened.trainer.model, inputs, wanted, config.embedding.fetch)
+                rows = infer(communicator, opened.dataset, opened.state.model, inputs, wanted, config.embedding.fetch)
             elif inputs.embeddings is None:
                 raise AgreedError(f"{arguments.run_folder}: was trained on features alone and has no embeddings; use --what outputs")
             else:

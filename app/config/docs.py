@@ -1,4 +1,4 @@
-"""The tables of config keys in README.md, made from the classes in config.py so that they cannot drift.
+"""The tables of config keys in README.md, made from the classes in keys.py so that they cannot drift.
 
     python -m glpilot.app.config.docs README.md             rewrites the section between the two markers
     python -m glpilot.app.config.docs --check README.md     exit code 1 if the section is not what it would write
@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from glpilot.app.config import keys as configuration
+from glpilot.app.config.keys import AUTO, RowCount, keys
+from glpilot.app.config.presets import DEFAULT_PRESET, PRESETS, preset
 from glpilot.data.errors import UserError
 
 BEGIN = "<!-- begin of the config keys, made by: python -m glpilot.app.config.docs README.md -->"
@@ -23,12 +24,12 @@ _LIMITS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
 def render() -> str:
     """The section: a table for each part of the config, and what the presets set."""
     tables = {}
-    for key, field in configuration.keys():
+    for key, field in keys():
         row = (f"`{key}`", f"`{show_value(field.default)}`", describe_values(field), field.description or "")
         tables.setdefault(key.split(".")[0], []).append("| " + " | ".join(map(_escape, row)) + " |")
     heading = "| key | default | values | meaning |\n|---|---|---|---|"
     blocks = ["\n".join([heading, *rows]) for rows in tables.values()]
-    presets = [f"- `{name}`{_describe_preset(name)}" for name in configuration.PRESETS]
+    presets = [f"- `{name}`{_describe_preset(name)}" for name in PRESETS]
     return "\n\n".join([*blocks, "Presets (`--preset NAME`):\n\n" + "\n".join(presets)])
 
 
@@ -42,8 +43,8 @@ def show_value(value: Any) -> str:
 def describe_values(field: Any) -> str:
     """What a key accepts, from its field's type and limits."""
     annotation = field.annotation
-    if annotation == configuration.RowCount:
-        return f"`{configuration.AUTO}`, or whole number, ≥ 0"
+    if annotation == RowCount:
+        return f"`{AUTO}`, or whole number, ≥ 0"
     choices = [choice for choice in get_args(annotation) if isinstance(choice, str)]
     if choices:
         return ", ".join(f"`{choice}`" for choice in choices)
@@ -70,7 +71,9 @@ def replace_section(text: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m glpilot.app.config.docs", description="write the tables of config keys")
+    parser = argparse.ArgumentParser(
+        prog="python -m glpilot.app.config.docs", description="write the tables of config keys"
+    )
     parser.add_argument("page", type=Path, help="the page with the two markers, such as README.md")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if the page has drifted")
     arguments = parser.parse_args()
@@ -92,14 +95,15 @@ def main() -> int:
 def _describe_preset(name: str) -> str:
     values = [
         f"`{section}.{key}` {show_value(value)}"
-        for section, keys in configuration.preset(name).items() for key, value in keys.items()
+        for section, settings in preset(name).items() for key, value in settings.items()
     ]
-    default = ", the default" if name == configuration.DEFAULT_PRESET else ""
+    default = ", the default" if name == DEFAULT_PRESET else ""
     return f"{default}: " + (", ".join(values) if values else "every key at its default")
 
 
 def _show_limit(limit: float) -> str:
-    return f"2^{limit.bit_length() - 1}" if isinstance(limit, int) and limit > 2**20 and limit & (limit - 1) == 0 else str(limit)
+    is_large_power = isinstance(limit, int) and limit > 2**20 and limit & (limit - 1) == 0
+    return f"2^{limit.bit_length() - 1}" if is_large_power else str(limit)
 
 
 def _escape(cell: str) -> str:

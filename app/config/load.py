@@ -1,0 +1,86 @@
+"""From a preset, a YAML file and dotted flags, later ones winning, to one validated Config, and back to YAML.
+
+An error names the key, what was expected and what was given, in one line.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from glpilot.app.config.keys import Config
+from glpilot.data.errors import UserError
+
+
+def load(base: dict[str, Any], config_path: Path | None, flags: dict[str, str]) -> Config:
+    """The config of a preset (or an earlier run), a YAML file and dotted flags (text as typed), later ones winning.
+
+    Raises:
+        UserError: an unknown key, or a value that does not fit; the key is named.
+    """
+    content: dict[str, Any] = {}
+    _merge(content, base, "config.yaml")  # an earlier run's may have been edited
+    if config_path is not None:
+        _merge(content, read_yaml(config_path), str(config_path))
+    for key, text in flags.items():
+        section, name = key.split(".")
+        content.setdefault(section, {})[name] = _parse_flag(key, text)
+    return validate(content)
+
+
+def validate(content: dict[str, Any]) -> Config:
+    """Build a Config from nested dictionaries; raises UserError with one line per wrong key."""
+    try:
+        return Config.model_validate(content)
+    except ValidationError as error:
+        raise UserError("; ".join(_describe(item) for item in error.errors())) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file; raises UserError if there is none."""
+    try:
+        content = yaml.safe_load(Path(path).read_text())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError: a value that looks like a date or a number, and is none.
+        raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
+    if content is None:  # an empty file
+        return {}
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: expected sections with keys, got {type(content).__name__}")
+    return content
+
+
+def dump(config: Config) -> str:
+    """The config as YAML, every key resolved."""
+    return yaml.safe_dump(config.model_dump(), sort_keys=False)
+
+
+def _merge(content: dict[str, Any], update: dict[str, Any], source: str) -> None:
+    for section, values in update.items():
+        if not isinstance(values, dict):
+            raise UserError(f"{source}: {section}: expected a section with keys, got {values!r}")
+        content.setdefault(section, {}).update(values)
+
+
+def _parse_flag(key: str, text: str) -> Any:
+    """A flag's text as YAML would read it; 10,5 is a list."""
+    if "," in text or key == "sampler.fanouts":
+        text = f"[{text.strip('[]')}]"
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise UserError(f"--{key}: cannot read {text!r}") from None
+
+
+def _describe(item: dict[str, Any]) -> str:
+    key = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return f"{key}: unknown key; `glpilot train --help` lists them all"
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "value_error" and item["loc"][-1:] != ("fanouts",):
+        return f"{key}: {message}" if key else message
+    return f"{key}: {message[0].lower()}{message[1:]}, got {item['input']!r}"

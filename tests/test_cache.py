@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from glpilot.app.embedding.gradients.aggregate import Aggregator
 from glpilot.app.embedding.rows.segment import Segment
-from glpilot.app.embedding.copies.cache import DeviceCache, sum_on_device
-from glpilot.app.embedding.rows.optim import SparseOptimizer
+from glpilot.app.embedding.copies.cache import DeviceCache
+from glpilot.app.embedding.gradients.aggregate import sum_on_device
+from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
 from glpilot.app.embedding.rows.records import counts_of, rows_of
 
 NUM_NODES, DIM = 20, 3

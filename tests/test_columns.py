@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 import torch
 
+from glpilot.app.embedding.gradients.aggregate import Aggregator
 from glpilot.app.embedding.rows import columns
 from glpilot.app.embedding.rows.segment import Segment
 from glpilot.app.embedding.rows.columns import ColumnTable, column_bounds, columns_to_rows, rows_to_columns
-from glpilot.app.embedding.rows.optim import SparseOptimizer
+from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
 from glpilot.app.embedding.rows.records import counts_of, rows_of
 
 pytestmark = pytest.mark.mpi
@@ -61,6 +62,7 @@ def test_columns_are_updated_as_whole_rows_are(communicator, optimizer_name, dim
     mine = own(communicator, offsets, records), own(communicator, offsets, state)
     bounds = column_bounds(dim, communicator.size)
     table = ColumnTable(communicator.world, offsets, bounds, optimizer_name)
+    aggregator = Aggregator(int(offsets[-1]), table.width)
     table.load(*mine)
     first, last = bounds[communicator.rank : communicator.rank + 2]
     for array in mine:
@@ -70,10 +72,11 @@ def test_columns_are_updated_as_whole_rows_are(communicator, optimizer_name, dim
         np.testing.assert_array_equal(table.gather(nids), rows_of(table.records)[nids])
         gradients = rng.standard_normal((2, 4, dim)).astype(np.float32)
         both = [np.sort(rng.permutation(offsets[-1])[:4]) for _ in range(2)]
-        table.update([
+        own, other = (
             Segment(nids.astype(np.int32), np.arange(4), gradient[:, first:last].copy())
             for nids, gradient in zip(both, gradients)
-        ], 0.1)
+        )
+        table.update(aggregator.sum(own, [other]), 0.1)
         sums = np.zeros((offsets[-1], dim), np.float32)
         for nids, gradient in zip(both, gradients):
             sums[nids] += gradient

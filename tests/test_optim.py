@@ -1,17 +1,20 @@
 """Sparse optimizers: the kernels, the torch ops and references written apart from both give the same numbers."""
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glpilot.app.config.keys import Config
 from glpilot.app.embedding.rows.segment import Segment
-from glpilot.app.embedding.rows.optim import SparseOptimizer, step_with_torch
+from glpilot.app.embedding.rows.optimizers.sparse_optimizer import RULES, SparseOptimizer, step_with_torch
 from glpilot.app.embedding.rows.records import allocate_records, counts_of, rows_of
 
-NAMES = ["sgd", "adagrad", "rowwise_adagrad", "adam"]
+NAMES = list(RULES)
 DEVICES = [
     "cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")),
 ]
@@ -229,3 +232,8 @@ def test_the_learning_rate_of_each_step_counts():
     for lr in (0.5, 0.25):
         table.step(np.array([0]), np.ones((1, 1)), lr)
     assert table.rows.tolist() == [[-0.75]]
+
+
+def test_the_table_names_what_the_config_offers():
+    embedding = Config.model_fields["embedding"].annotation
+    assert set(RULES) == set(get_args(embedding.model_fields["optimizer"].annotation))

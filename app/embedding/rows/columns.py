@@ -5,15 +5,15 @@ of their owners, so that files and results look as they do in every other mode.
 """
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Iterable, Sequence
 
 import numpy as np
 import torch
 from mpi4py import MPI
 
-from glpilot.app.embedding.gradients.aggregate import Aggregator
+from glpilot.app.embedding.rows.optimizers.rule import StepSizes
+from glpilot.app.embedding.rows.optimizers.sparse_optimizer import RULES, SparseOptimizer
 from glpilot.app.embedding.rows.segment import Segment
-from glpilot.app.embedding.rows.optim import ADAGRAD_EPS, SparseOptimizer
 from glpilot.app.embedding.rows.records import allocate_records, counts_of, rows_of, scatter_rows
 
 CHUNK_ROWS = 1 << 18  # of a message, which bounds what is copied at a time
@@ -46,16 +46,16 @@ class ColumnTable:
         self._dim = int(bounds[-1])
         self.width = int(bounds[world.Get_rank() + 1] - bounds[world.Get_rank()])
         self._optimizer = SparseOptimizer(optimizer_name, self.width)
+        self._step_sizes = RULES[optimizer_name].step_sizes  # where the state of a row runs over all ranks' columns
         num_nodes = int(self._offsets[-1])
         self.records = allocate_records(num_nodes, self.width)
         self.state = self._optimizer.allocate_state(num_nodes)
-        self._aggregator = Aggregator(num_nodes, self.width)
 
     def load(self, records: np.ndarray, state: np.ndarray) -> None:
         """Collective: take the columns from the rows that each rank owns: records [num_local, dim + 1], state."""
         rows_of(self.records)[...] = self._to_columns(rows_of(records))
         counts_of(self.records)[...] = _allgather(self._world, self._offsets, counts_of(records))
-        if self._optimizer.name == "rowwise_adagrad":
+        if self._step_sizes is not None:
             self.state[:, 0] = _allgather(self._world, self._offsets, state[:, 0])
             return
         num_kinds = state.shape[1] // self._dim
@@ -68,7 +68,7 @@ class ColumnTable:
         own = slice(self._offsets[rank], self._offsets[rank + 1])
         self._to_rows(rows_of(self.records), rows_of(records))
         counts_of(records)[...] = counts_of(self.records)[own]
-        if self._optimizer.name == "rowwise_adagrad":
+        if self._step_sizes is not None:
             state[...] = self.state[own]
             return
         num_kinds = state.shape[1] // self._dim
@@ -81,28 +81,28 @@ class ColumnTable:
         scatter_rows(self.records, nids, np.arange(len(nids)), x, np.empty(len(nids), np.int32))
         return x
 
-    def update(self, segments: Sequence[Segment], lr: float) -> None:
-        """Sum gradients (row ids are nids) in the order of the segments and update the rows that have any, once.
+    def update(self, summed: Iterable[Segment], lr: float) -> None:
+        """Update rows by their summed gradients (row ids are nids), once each.
 
-        Collective for row-wise Adagrad: a row's sum of squares runs over all ranks' columns.
+        Collective where the optimizer has one number of state per row, as row-wise Adagrad: a row's sum of squares runs
+        over all ranks' columns.
 
         Args:
-            segments: the same rows in the same order on every rank; those of one are distinct. The values of the
-                first may be changed.
+            summed: the same rows in the same order on every rank, each once in all.
         """
-        for segment in self._aggregator.sum(segments[0], segments[1:]):
-            if self._optimizer.name == "rowwise_adagrad":
-                self._update_rowwise(segment, lr)
-            else:
+        for segment in summed:
+            if self._step_sizes is None:
                 self._optimizer.step(torch.from_numpy(self.records), torch.from_numpy(self.state), segment, lr)
+            else:
+                self._update_rowwise(segment, lr, self._step_sizes)
 
-    def _update_rowwise(self, segment: Segment, lr: float) -> None:
+    def _update_rowwise(self, segment: Segment, lr: float, step_sizes_of: StepSizes) -> None:
         grads = segment.values[segment.positions]
         squares = np.einsum("ij,ij->i", grads, grads)
         self._world.Allreduce(MPI.IN_PLACE, squares)
-        total = self.state[segment.row_ids, 0] + squares / np.float32(self._dim)
-        self.state[segment.row_ids, 0] = total
-        step_sizes = np.float32(lr) / (np.sqrt(total) + np.float32(ADAGRAD_EPS))
+        mean_squares = squares / np.float32(self._dim)
+        totals, step_sizes = step_sizes_of(self.state[segment.row_ids, 0], mean_squares, lr)
+        self.state[segment.row_ids, 0] = totals
         rows_of(self.records)[segment.row_ids] -= grads * step_sizes[:, None]
         counts_of(self.records)[segment.row_ids] += 1
 

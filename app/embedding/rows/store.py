@@ -66,6 +66,11 @@ class EmbeddingStore:
         self._barrier = MPI.REQUEST_NULL
         communicator.resources.append(self)
 
+    @property
+    def record_bytes(self) -> int:
+        """Of a row with its update count, as it is fetched."""
+        return 4 * (self.dim + 1)
+
     def is_local(self, rank: int) -> bool:
         """Whether a rank's rows lie in this host's memory."""
         return rank in self._records_of_rank

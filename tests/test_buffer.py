@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.copies.buffer import UNBOUNDED_STEPS, StalenessBuffer, StalenessRecord, max_ages
+from glpilot.app.embedding.copies.buffer import StalenessBuffer
+from glpilot.app.embedding.copies.staleness import UNBOUNDED_STEPS, StalenessRecord, max_ages
 
 DIM = 3
 

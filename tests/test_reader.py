@@ -7,10 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glpilot.app.embedding.copies.buffer import StalenessBuffer, StalenessRecord, max_ages
+from glpilot.app.embedding.copies.buffer import StalenessBuffer
+from glpilot.app.embedding.copies.staleness import StalenessRecord, max_ages
 from glpilot.app.embedding.copies.cache import DeviceCache
 from glpilot.app.embedding.copies.hotness import Hotness
-from glpilot.app.embedding.rows.optim import SparseOptimizer
+from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
 from glpilot.app.embedding.rows.plan import plan_access
 from glpilot.app.embedding.copies.reader import RowReader
 from glpilot.app.embedding.rows.store import Fetch

@@ -12,7 +12,10 @@ import torch
 
 from glpilot.app.embedding.gradients.aggregate import Aggregator
 from glpilot.app.embedding.rows.plan import plan_access
-from glpilot.app.embedding.gradients.sync import MAX_ELEMENTS, ColdSync, DenseSync, HotSync, check_elements
+from glpilot.app.dense.allreduce import DenseSync
+from glpilot.app.embedding.gradients.cold_sync import ColdSync
+from glpilot.app.embedding.gradients.exchange import MAX_ELEMENTS, check_elements
+from glpilot.app.embedding.gradients.hot_sync import HotSync
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 
@@ -60,7 +63,7 @@ def test_owners_get_the_sum_over_ranks(communicator, kind, sums_on_host, dim, em
     expected, touched = sum_of(sent, offsets[-1], dim)
 
     counters = Counter()
-    sync = ColdSync("rows", kind, communicator, offsets, dim, sums_on_host, counters)
+    sync = ColdSync("rows", kind, offsets, communicator, dim, sums_on_host, counters)
     plan, grads = plan_access(sent[rank][0], offsets), sent[rank][1]
     is_near = plan.owned_by(communicator.is_near)
     far = plan.select(~is_near)
@@ -83,7 +86,7 @@ def test_replicas_get_the_same_sums_in_the_same_order(communicator, kind, sums_o
 
     rows, grads = sent[communicator.rank]
     order = np.argsort(rows)
-    sync = HotSync(kind, communicator, num_rows, dim, sums_on_host, Counter())
+    sync = HotSync(kind, num_rows, communicator, dim, sums_on_host, Counter())
     segments = sync.start(rows[order].astype(np.int32), torch.from_numpy(grads[order]))()
     assert all(len(set(segment.row_ids.tolist())) == len(segment.row_ids) for segment in segments)
     row_ids, sums = add_up(Aggregator(num_rows, dim), segments, dim)
@@ -94,7 +97,7 @@ def test_replicas_get_the_same_sums_in_the_same_order(communicator, kind, sums_o
 
 def test_no_hot_rows_need_no_talk(communicator):
     nothing = np.empty(0, np.int32), torch.empty((0, 4))
-    assert HotSync("sparse_allreduce", communicator, 0, 4, True, Counter()).start(*nothing)() == []
+    assert HotSync("sparse_allreduce", 0, communicator, 4, True, Counter()).start(*nothing)() == []
 
 
 def test_a_host_sends_a_row_once(communicator):
@@ -103,7 +106,7 @@ def test_a_host_sends_a_row_once(communicator):
     grads = np.ones((communicator.size, 2), np.float32)
     plan = plan_access(np.arange(communicator.size), offsets)
     counters = Counter()
-    sync = ColdSync("rows", "alltoall", communicator, offsets, 2, True, counters)
+    sync = ColdSync("rows", "alltoall", offsets, communicator, 2, True, counters)
     is_near = plan.owned_by(communicator.is_near)
     sync.start(plan.select(is_near), grads, plan.select(~is_near), grads)()
     num_sent = communicator.host.allreduce(counters["sent_gradients"])
@@ -133,7 +136,7 @@ def test_the_traffic_of_a_step(communicator):
     sent = {}
     for kind in ("alltoall", "sparse_allreduce"):
         counters = Counter()
-        ColdSync("rows", kind, communicator, offsets, 3, False, counters).start(near, grads, far, grads)()
+        ColdSync("rows", kind, offsets, communicator, 3, False, counters).start(near, grads, far, grads)()
         sent[kind] = counters["sparse_sync_bytes"]
     assert sent["alltoall"] == 5 * (size - 1) * 4 * (3 + 1)
     assert sent["sparse_allreduce"] == 5 * (size - 1) * (size - 1) * (4 * 3 + 8)

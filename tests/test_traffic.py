@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from glpilot.app.embedding.copies import traffic
-from glpilot.app.embedding.copies.buffer import StalenessBuffer, StalenessRecord, max_ages
+from glpilot.app.embedding.copies.buffer import StalenessBuffer
+from glpilot.app.embedding.copies.staleness import StalenessRecord, max_ages
 from glpilot.app.embedding.copies.hotness import Hotness
 from glpilot.app.embedding.copies.traffic import Layout
 from glpilot.app.embedding.gradients.window import GradientWindow

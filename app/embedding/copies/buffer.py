@@ -1,8 +1,7 @@
 """The staleness-bounded buffer (GLPilot): copies of remote rows that may be used again for a bounded time.
 
-Rarely sampled rows cause most of the loading and are hardly ever updated, so a copy of them stays good for many
-steps. A row read in step r may be used in step t only if t - r is within the row's bound: at most `max_steps`, and at
-most the steps in which the row is expected to receive `max_missed_updates` updates.
+A row read in step r may be used in step t only if t - r is within the row's bound (staleness.py). `pull` and `push` are
+where that is enforced.
 
 Room is given by expected benefit: the fetches that a copy will still save, its access rate times the steps that it
 may still be used.
@@ -12,29 +11,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from glpilot.app.embedding.copies.staleness import StalenessRecord
 from glpilot.app.embedding.rows.cpu_prefetch import LOOKAHEAD, prefetch_row
 from glpilot.app.embedding.rows.slots import EMPTY, allocate_slots, find_empty, find_slot, look_ahead
-
-UNBOUNDED_STEPS = 2**30
-NUM_BINS = 1025  # of the histograms; the last one is open
-
-
-class StalenessRecord:
-    """How stale the rows were that copies gave.
-
-    Attributes:
-        steps: int64 [NUM_BINS]: rows served, by steps since they were read.
-        missed_updates: int64 [NUM_BINS]: rows read again, by the updates that their old copy had missed.
-    """
-
-    def __init__(self) -> None:
-        self.steps = np.zeros(NUM_BINS, np.int64)
-        self.missed_updates = np.zeros(NUM_BINS, np.int64)
-
-    def add_served(self, ages: np.ndarray) -> None:
-        """Count rows that were served `ages` [n] steps after they were read."""
-        self.steps += np.bincount(np.minimum(ages, NUM_BINS - 1), minlength=NUM_BINS)
-
 
 class StalenessBuffer:
     """Copies of at most `num_rows` rows. Knows nothing of ranks: nids in, rows out."""
@@ -113,22 +92,6 @@ class StalenessBuffer:
             "nids": self._slots.reshape(-1), "read_steps": self._read_steps, "max_ages": self._max_ages,
             "rates": self._rates, "update_counts": self._counts, "rows": self._rows,
         }
-
-
-def max_ages(update_rates: np.ndarray, max_steps: int, max_missed_updates: int) -> np.ndarray:
-    """The bound of each row in steps, int32 [n].
-
-    Args:
-        update_rates: float32 [n], expected updates per step.
-        max_steps, max_missed_updates: -1 for no limit.
-    """
-    limit = UNBOUNDED_STEPS if max_steps < 0 else min(max_steps, UNBOUNDED_STEPS)
-    if max_missed_updates < 0:
-        return np.full(len(update_rates), limit, np.int32)
-    if max_missed_updates == 0:  # a row that was never seen to be updated may be, all the same
-        return np.zeros(len(update_rates), np.int32)
-    steps = max_missed_updates / np.maximum(update_rates.astype(np.float64), 1e-12)
-    return np.minimum(steps, limit).astype(np.int32)
 
 
 _jit = numba.njit(cache=True, nogil=True)

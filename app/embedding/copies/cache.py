@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glpilot.app.embedding.gradients.aggregate import Aggregator
+from glpilot.app.embedding.gradients.aggregate import Aggregator, sum_on_device
 from glpilot.app.embedding.rows.segment import Segment
-from glpilot.app.embedding.rows.optim import SparseOptimizer
+from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
 
 
 class DeviceCache:
@@ -73,21 +73,3 @@ class DeviceCache:
         if self._device.type == "cpu":
             return self._aggregator.sum(segments[0], segments[1:])
         return [sum_on_device(segments, self._device)]
-
-
-def sum_on_device(segments: Sequence[Segment], device: torch.device) -> Segment:
-    """The same sums as Aggregator's in torch operations, as tensors; row ids ascending.
-
-    Segments are added one after the other. The ids of one are distinct, so no two additions meet and the result
-    does not depend on the order in which a GPU makes them.
-    """
-    ids = [torch.as_tensor(segment.row_ids, device=device).long() for segment in segments]
-    values = [
-        torch.as_tensor(segment.values, device=device)[torch.as_tensor(segment.positions, device=device).long()]
-        for segment in segments
-    ]
-    row_ids, inverse = torch.unique(torch.cat(ids), return_inverse=True)
-    sums = torch.zeros((len(row_ids), values[0].shape[1]), device=device)
-    for where, value in zip(inverse.split([len(part) for part in ids]), values):
-        sums[where] += value
-    return Segment(row_ids.int(), torch.arange(len(row_ids), device=device), sums)

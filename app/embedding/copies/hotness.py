@@ -50,6 +50,15 @@ class AccessCounter:
         self.counts[...] = 0
         self.num_steps = 0
 
+    def state(self) -> dict[str, np.ndarray]:
+        """All of it as arrays, for a checkpoint."""
+        return {"counts": self.counts, "num_steps": np.array([self.num_steps])}
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        """Take over what `state` gave."""
+        self.counts[...] = state["counts"]
+        self.num_steps = int(state["num_steps"][0])
+
 
 def inclusion_probabilities(
     indptr: np.ndarray, indices: np.ndarray, seed_probabilities: np.ndarray, fanouts: Sequence[int]

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glpilot.app.embedding.copies.buffer import StalenessBuffer, StalenessRecord, max_ages
+from glpilot.app.embedding.copies.buffer import StalenessBuffer
+from glpilot.app.embedding.copies.staleness import StalenessRecord, max_ages
 from glpilot.app.embedding.copies.cache import DeviceCache
 from glpilot.app.embedding.copies.hotness import Hotness
 from glpilot.app.embedding.rows.plan import AccessPlan

@@ -3,7 +3,7 @@
 Pure formulas over rates per step, summed over rows. A far row is one of another host. For a far row that this rank
 reads at rate a and anyone updates at rate u:
 
-- with a bound of B steps (B from `buffer.max_ages(u)`), one fetch serves the accesses of the next B steps, so it is
+- with a bound of B steps (B from `staleness.max_ages(u)`), one fetch serves the accesses of the next B steps, so it is
   fetched at the rate a / (1 + a B);
 - with a window of W steps, the last of which is for sending, its gradient is sent alone or with that of the next access
   within W - 2 steps, so it is sent at the rate a / (1 + q), q = 1 - (1 - a)^(W - 2).
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glpilot.app.embedding.copies.buffer import max_ages
+from glpilot.app.embedding.copies.staleness import max_ages
 from glpilot.app.embedding.copies.hotness import Hotness
 
 ID_BYTES = 8  # of a row's number in Horovod's sparse allreduce

@@ -5,6 +5,7 @@ from typing import Iterable, Sequence
 
 import numba
 import numpy as np
+import torch
 
 from glpilot.app.embedding.rows.segment import Segment
 
@@ -57,6 +58,24 @@ def sum_by_id(pieces: Sequence[Segment], dim: int) -> tuple[np.ndarray, np.ndarr
     sums = np.empty((np.count_nonzero(is_first), dim), np.float32)
     _sum_runs(order, is_first, values, sums)
     return ids[order][is_first], sums
+
+
+def sum_on_device(segments: Sequence[Segment], device: torch.device) -> Segment:
+    """The same sums as Aggregator's in torch operations, as tensors; row ids ascending.
+
+    Segments are added one after the other. The ids of one are distinct, so no two additions meet and the result
+    does not depend on the order in which a GPU makes them.
+    """
+    ids = [torch.as_tensor(segment.row_ids, device=device).long() for segment in segments]
+    values = [
+        torch.as_tensor(segment.values, device=device)[torch.as_tensor(segment.positions, device=device).long()]
+        for segment in segments
+    ]
+    row_ids, inverse = torch.unique(torch.cat(ids), return_inverse=True)
+    sums = torch.zeros((len(row_ids), values[0].shape[1]), device=device)
+    for where, value in zip(inverse.split([len(part) for part in ids]), values):
+        sums[where] += value
+    return Segment(row_ids.int(), torch.arange(len(row_ids), device=device), sums)
 
 
 @numba.njit(cache=True, nogil=True)

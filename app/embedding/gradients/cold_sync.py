@@ -1,45 +1,40 @@
-"""Gradients across ranks, by Horovod: rows to their owners or to every replica, dense parameters to everybody.
+"""Gradients of cold rows find their way to the one rank that owns each (GLPilot's local aggregation on the way).
 
-Horovod's latency is its cycle, so a step submits its operations together and then waits once for each. Ranks of one
-host first sum among themselves (host_exchange.py), so that a row leaves a host once.
+The ranks of one host first sum among themselves (host_exchange.py), so that a row leaves a host once.
 """
 from __future__ import annotations
 
 from collections import Counter
-from typing import Callable, Sequence
+from typing import Callable, Mapping
 
-import horovod.torch as hvd
 import numpy as np
 import torch
-from torch import Tensor
 
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.embedding.gradients.aggregate import sum_by_id
-from glpilot.app.embedding.rows.segment import Segment
-from glpilot.app.embedding.gradients.host_exchange import allgather, exchange
+from glpilot.app.embedding.gradients.exchange import RowExchange
+from glpilot.app.embedding.gradients.host_exchange import exchange
 from glpilot.app.embedding.rows.plan import AccessPlan, plan_access
-from glpilot.app.embedding.rows.records import pack_gradients
-
-# Horovod hands MPI counts of elements as C ints.
-MAX_ELEMENTS = 2**31 - 1
+from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.runtime.communicator import Communicator
 
 
 class ColdSync:
     """Brings the gradients of cold rows to the ranks that own them."""
 
     def __init__(
-        self, name: str, kind: str, communicator: Communicator, offsets: np.ndarray, dim: int, sums_on_host: bool,
+        self, name: str, kind: str, offsets: np.ndarray, communicator: Communicator, dim: int, sums_on_host: bool,
         counters: Counter[str], carries_near: bool = True, carries_far: bool = True,
     ):
         """
         Args:
-            name: of its operations; two that are under way together need different ones.
+            name: of its exchange, see RowExchange.
             kind: "alltoall" or "sparse_allreduce".
+            offsets: int64 [num_ranks + 1]: rank r owns the nids offsets[r] … offsets[r + 1] - 1.
+            sums_on_host: whether the ranks of a host sum gradients of the same row before one of them sends it.
             counters: what this rank sends is added to "sparse_sync_bytes" (by Horovod, once per receiver),
                 "due_gradients" and "sent_gradients" (of other hosts' rows, before and after the sums over this host).
             carries_near, carries_far: whether it is ever given rows of this host, and of others.
         """
-        self._name = name
         self._kind = kind
         self._communicator = communicator
         self._offsets = offsets
@@ -48,6 +43,7 @@ class ColdSync:
         self._sums_on_host = sums_on_host and has_neighbours
         goes_near = carries_near and has_neighbours and not sums_on_host
         self._crosses = goes_near or (carries_far and communicator.num_hosts > 1)
+        self._exchange = RowExchange(name, communicator, dim, self._sums_on_host, counters)
         self._counters = counters
 
     def start(
@@ -108,28 +104,16 @@ class ColdSync:
         self, arrived: dict[int, list[Segment]], near: AccessPlan, near_grads: np.ndarray, far: AccessPlan,
         far_grads: np.ndarray,
     ) -> Callable[[], list[Segment]]:
+        """Every rank gets what it owns."""
         rank, size, is_near = self._communicator.rank, self._communicator.size, self._communicator.is_near
-        segments = [near.segment_of(other, near_grads) if is_near[other] else far.segment_of(other, far_grads)
-                    for other in range(size)]
-        splits = np.array([len(segment.row_ids) for segment in segments], np.int32)
-        splits[rank] = 0  # our own rows stay here
-        packed = np.empty((int(splits.sum()), self._dim + 1), np.float32)
-        check_elements(packed.size)
-        bounds = np.concatenate([[0], np.cumsum(splits)])
-        for other, segment in enumerate(segments):
-            if splits[other]:
-                pack_gradients(segment.values, segment.positions, segment.row_ids, packed[bounds[other] : bounds[other + 1]])
-        self._counters["sparse_sync_bytes"] += packed.nbytes
-        handle = hvd.alltoall_async(torch.from_numpy(packed), torch.from_numpy(splits), name=self._name)
+        finish_alltoall = self._exchange.alltoall({
+            owner: near.segment_of(owner, near_grads) if is_near[owner] else far.segment_of(owner, far_grads)
+            for owner in range(size) if owner != rank
+        })
 
         def finish() -> list[Segment]:
-            received, num_received = (tensor.numpy() for tensor in hvd.synchronize(handle))
-            row_ids = received.view(np.int32)[:, -1].copy()
-            stops = np.cumsum(num_received)
-            for sender in range(size):
-                if num_received[sender]:
-                    positions = np.arange(stops[sender] - num_received[sender], stops[sender])
-                    arrived.setdefault(sender, []).append(Segment(row_ids[positions], positions, received))
+            for sender, segment in finish_alltoall().items():
+                arrived.setdefault(sender, []).append(segment)
             return _in_order(arrived)
 
         return finish
@@ -144,184 +128,20 @@ class ColdSync:
         near = near.select(~near.owned_by(np.arange(communicator.size) == communicator.rank))
         nids = np.concatenate([near.nids, far.nids]).astype(np.int64)
         values = np.concatenate([near_grads[near.positions], far_grads[far.positions]])
-        group = communicator.across_hosts if self._sums_on_host else None
-        num_members = communicator.num_hosts if group is not None else communicator.size
-        check_elements(values.size * num_members)
-        self._counters["sparse_sync_bytes"] += (values.nbytes + nids.nbytes) * (num_members - 1)
-        finish_allreduce = _start_sparse_allreduce(nids, torch.from_numpy(values), int(self._offsets[-1]), self._name, group)
+        finish_allreduce = self._exchange.sparse_allreduce(nids, torch.from_numpy(values), int(self._offsets[-1]))
 
         def finish() -> list[Segment]:
-            nids, values = (tensor.numpy() for tensor in finish_allreduce())
+            nids, values = finish_allreduce()
             positions = np.flatnonzero((nids >= first) & (nids < last))
-            gathered = Segment((nids[positions] - first).astype(np.int32), positions, values)
+            gathered = Segment((nids[positions] - first).astype(np.int32), positions, values.numpy())
             return [*_in_order(arrived), gathered]
 
         return finish
-
-
-class HotSync:
-    """Sums the gradients of rows that every rank holds, the same on all of them bit for bit."""
-
-    def __init__(
-        self, kind: str, communicator: Communicator, num_rows: int, dim: int, sums_on_host: bool, counters: Counter[str]
-    ):
-        """
-        Args:
-            kind: "dense_allreduce" or "sparse_allreduce".
-            num_rows: they are numbered 0 … num_rows - 1 (slots).
-            counters: what this rank sends is added to "sparse_sync_bytes"; a dense allreduce counts as a ring does.
-        """
-        self._kind = kind
-        self._communicator = communicator
-        self._num_rows = num_rows
-        self._dim = dim
-        self._sums_on_host = sums_on_host and communicator.host.Get_size() > 1
-        self._group = communicator.across_hosts if self._sums_on_host else None
-        self._counters = counters
-
-    def start(self, slots: np.ndarray, grads: Tensor) -> Callable[[], list[Segment]]:
-        """Collective, does not wait for other hosts: submit this rank's gradients.
-
-        Args:
-            slots: int32 [n], ascending, distinct. grads: float32 [n, dim] on the cache's device.
-
-        Returns:
-            A function, collective: waits for all ranks and returns segments by slot, of distinct slots each, the
-            same in the same order on every rank.
-        """
-        communicator = self._communicator
-        if self._num_rows == 0:
-            return lambda: []
-        if self._sums_on_host:
-            slots, grads = self._sum_on_host(slots, grads)
-        if communicator.num_hosts == 1 and self._sums_on_host or communicator.size == 1:
-            finish = lambda: [Segment(slots, np.arange(len(slots)), _in_memory(grads))]  # noqa: E731
-        elif self._kind == "sparse_allreduce":
-            finish = self._start_sparse(slots, grads)
-        else:
-            finish = self._start_dense(slots, grads)
-        if self._sums_on_host and (self._group is not None or communicator.num_hosts == 1):
-            return lambda: self._share_on_host(finish(), grads.device)
-        return finish
-
-    def _sum_on_host(self, slots: np.ndarray, grads: Tensor) -> tuple[np.ndarray, Tensor]:
-        """Collective over this host: this rank's share, every so-manieth slot, summed over the host's ranks."""
-        host = self._communicator.host
-        everything = Segment(slots.astype(np.int64), np.arange(len(slots)), grads.cpu().numpy())
-        outgoing = [[everything.select(slots % host.Get_size() == place)] for place in range(host.Get_size())]
-        pieces = [piece for pieces in exchange(host, outgoing, self._dim) for piece in pieces]
-        slots, sums = sum_by_id(pieces, self._dim)
-        return slots.astype(np.int32), torch.from_numpy(sums).to(grads.device)
-
-    def _share_on_host(self, segments: list[Segment], device: torch.device) -> list[Segment]:
-        """Collective over this host: what each rank has of the hosts' sums, to all."""
-        slots, sums = sum_by_id([_on_cpu(segment) for segment in segments], self._dim)
-        return allgather(self._communicator.host, slots, sums)
-
-    def _start_sparse(self, slots: np.ndarray, grads: Tensor) -> Callable[[], list[Segment]]:
-        num_members = self._communicator.num_hosts if self._group is not None else self._communicator.size
-        check_elements(grads.numel() * num_members)
-        self._counters["sparse_sync_bytes"] += (4 * grads.numel() + 8 * len(slots)) * (num_members - 1)
-        finish_allreduce = _start_sparse_allreduce(slots.astype(np.int64), grads, self._num_rows, "hot", self._group)
-
-        def finish() -> list[Segment]:
-            gathered, values = finish_allreduce()
-            slots = gathered.cpu().numpy()
-            starts = np.flatnonzero(np.diff(slots, prepend=slots[:1] + 1) <= 0)  # each sender's slots ascend
-            positions = np.split(np.arange(len(slots)), starts[1:])
-            return [Segment(slots[where].astype(np.int32), where, _in_memory(values)) for where in positions if len(where)]
-
-        return finish
-
-    def _start_dense(self, slots: np.ndarray, grads: Tensor) -> Callable[[], list[Segment]]:
-        num_members = self._communicator.num_hosts if self._group is not None else self._communicator.size
-        dense = torch.zeros((self._num_rows, self._dim + 1), device=grads.device)
-        check_elements(dense.numel())
-        where = torch.from_numpy(slots).long().to(grads.device)
-        dense[where, : self._dim] = grads
-        dense[where, self._dim] = 1  # tells a touched row from one whose gradients sum to zero
-        self._counters["sparse_sync_bytes"] += int(dense.numel() * 4 * 2 * (num_members - 1) / num_members)
-        handle = hvd.allreduce_async_(dense, name="hot", op=hvd.Sum, **_in_group(self._group))
-
-        def finish() -> list[Segment]:
-            hvd.synchronize(handle)
-            touched = np.flatnonzero(dense[:, self._dim].cpu().numpy() > 0)
-            return [Segment(touched.astype(np.int32), touched, _in_memory(dense))]
-
-        return finish
-
-
-class DenseSync:
-    """Sums the gradients of the model's parameters, and the loss beside them, over all ranks."""
-
-    def __init__(self, parameters: list[Tensor], num_ranks: int):
-        self._parameters = parameters
-        self._num_ranks = num_ranks
-        self.num_bytes_per_step = 4 * (sum(parameter.numel() for parameter in parameters) + 1)
-
-    def start(self, loss: Tensor) -> Callable[[], float]:
-        """Collective, does not wait: submit the parameters' gradients and this rank's share of the loss.
-
-        Returns:
-            A function, collective: waits until every rank has submitted, leaves the sums in the parameters'
-            `.grad`, returns the global loss.
-        """
-        grads = [parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
-                 for parameter in self._parameters]
-        flat = torch.cat([grad.flatten() for grad in grads] + [loss.detach().reshape(1)])
-        handle = hvd.allreduce_async_(flat, name="dense", op=hvd.Sum) if self._num_ranks > 1 else None
-
-        def finish() -> float:
-            if handle is not None:
-                hvd.synchronize(handle)
-            pieces = flat[:-1].split([parameter.numel() for parameter in self._parameters])
-            for parameter, piece in zip(self._parameters, pieces):
-                parameter.grad = piece.view_as(parameter)
-            return float(flat[-1])
-
-        return finish
-
-
-def check_elements(num_elements: int) -> None:
-    """Raises OverflowError if a step's rows are more than MPI can count."""
-    if num_elements > MAX_ELEMENTS:
-        raise OverflowError(
-            f"a step's row gradients exceed {MAX_ELEMENTS} elements; lower sampler.batch_size or embedding.dim"
-        )
-
-
-def _start_sparse_allreduce(
-    ids: np.ndarray, values: Tensor, num_rows: int, name: str, group
-) -> Callable[[], tuple[Tensor, Tensor]]:
-    """Collective: everybody's ids (int64) and values, one rank's after the other's; nothing is summed."""
-    indices = torch.from_numpy(ids).unsqueeze(0).to(values.device)
-    rows = torch.sparse_coo_tensor(indices, values, (num_rows, values.shape[1]))
-    finish = hvd.sparse_allreduce_async(rows, name=name, op=hvd.Sum, **_in_group(group))
-
-    def gathered() -> tuple[Tensor, Tensor]:
-        result = finish()
-        return result._indices()[0], result._values()
-
-    return gathered
-
-
-def _in_group(group) -> dict:
-    return {} if group is None else {"process_set": group}
 
 
 def _shift(segment: Segment, first: int) -> Segment:
     return Segment((segment.row_ids - first).astype(np.int32), segment.positions, segment.values)
 
 
-def _in_memory(values: Tensor) -> Tensor | np.ndarray:
-    """As an array where the tensor is not on a GPU."""
-    return values if values.is_cuda else values.numpy()
-
-
-def _on_cpu(segment: Segment) -> Segment:
-    values = segment.values
-    return segment._replace(values=values.cpu().numpy() if isinstance(values, Tensor) else values)
-
-
-def _in_order(arrived: dict[int, Sequence[Segment]]) -> list[Segment]:
+def _in_order(arrived: Mapping[int, list[Segment]]) -> list[Segment]:
     return [segment for rank in sorted(arrived) for segment in arrived[rank] if len(segment.row_ids)]

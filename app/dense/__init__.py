@@ -1,0 +1,1 @@
+"""Ways to keep the model the same on all ranks, a file each. It may import runtime/ only, and knows no rows and no graph."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from glpilot.app.results.checkpoint import (
-    FORMAT_VERSION, Position, checksum, folder_of, list_checkpoints, newest, read_manifest, verify,
-)
+from glpilot.app.results.checkpoint.folders import folder_of, list_checkpoints, newest
+from glpilot.app.results.checkpoint.manifest import FORMAT_VERSION, checksum, read_manifest, verify
+from glpilot.app.results.checkpoint.position import Position
 from glpilot.data.errors import UserError
 from glpilot.data.sealed_json import write_sealed
 

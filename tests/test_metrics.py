@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from glpilot.app.results.metrics import MetricsWriter, Progress
+from glpilot.app.results.metrics import MetricsWriter
+from glpilot.app.results.progress import Progress
 from glpilot.data.errors import UserError
 
 

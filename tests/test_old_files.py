@@ -19,7 +19,7 @@ from glpilot.app.cli import build_parser
 from glpilot.app.commands.train import resolve
 from glpilot.app.embedding.rows.records import rows_of
 from glpilot.app.results.export import write_rows
-from glpilot.app.results.run_folder import open_run
+from glpilot.app.training.open_run import open_run
 from glpilot.app.training.run import train
 
 FILES = Path(__file__).parent / "files/v0.1"
@@ -61,7 +61,7 @@ def test_a_run_goes_on(communicator, files, name):
 def test_a_run_is_exported(communicator, files, name):
     run, output = files / "runs" / name, files / "rows.npy"
     with open_run(communicator, config_of(run), run, files / "parts", None) as opened:
-        write_rows(communicator, opened.dataset, rows_of(opened.trainer.inputs.embeddings.records), "embeddings", output)
+        write_rows(communicator, opened.dataset, rows_of(opened.state.inputs.embeddings.records), "embeddings", output)
     np.testing.assert_allclose(np.load(output), np.load(run / "embeddings.npy"), rtol=1e-6)
     assert (files / "rows.npy.ids.txt").read_text() == (files / "ids.txt").read_text()
 

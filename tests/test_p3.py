@@ -9,8 +9,8 @@ from test_oracle import assert_same, run_both
 
 from glpilot.app.runtime.agreement import AgreedError
 from glpilot.app.embedding.rows.records import counts_of, rows_of
-from glpilot.app.results.run_folder import open_run
-from glpilot.app.training.run import PREEMPTED_EXIT_CODE
+from glpilot.app.training.open_run import open_run
+from glpilot.app.training.loop import PREEMPTED_EXIT_CODE
 
 pytestmark = pytest.mark.mpi
 
@@ -26,8 +26,8 @@ def parts(communicator, shared_folder):
 def tables_of(communicator, parts, run, **flags):
     """Collective: rows, update counts and optimizer state of a run's newest checkpoint."""
     with open_run(communicator, make_config(**flags), run, parts, None) as opened:
-        records = opened.trainer.inputs.embeddings.records
-        return [gather_rows(communicator, array) for array in (rows_of(records), counts_of(records), opened.trainer.row_state)]
+        records = opened.state.inputs.embeddings.records
+        return [gather_rows(communicator, array) for array in (rows_of(records), counts_of(records), opened.state.table.state)]
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rowwise_adagrad", "adam"])

@@ -10,7 +10,8 @@ from glpilot.app.graph.dataset import load_dataset
 from glpilot.app.embedding.copies.hotness import Hotness
 from glpilot.app.embedding.copies.traffic import Layout
 from glpilot.app.results.hotness_report import HotnessReport
-from glpilot.app.training.presample import hotness_path, load_hotness, measure_hotness, merge_hotness, save_hotness
+from glpilot.app.results.hotness_file import hotness_path, load_access_rates, save_access_rates
+from glpilot.app.training.presample import measure_hotness, merge_hotness
 from glpilot.app.graph.sampler import NeighborSampler
 from glpilot.app.graph.seeds import SeedSchedule
 
@@ -67,27 +68,24 @@ def test_updates_by_any_rank(communicator):
 
 def test_hotness_is_kept_for_the_same_number_of_ranks(communicator, shared_folder):
     rates = np.random.default_rng(communicator.rank).random(20).astype(np.float32)
-    hotness = merge_hotness(communicator, rates)
-    save_hotness(communicator, shared_folder, 3, hotness)
-    loaded = load_hotness(communicator, shared_folder, 3, 20)
-    np.testing.assert_array_equal(loaded.access_rates, rates)
-    np.testing.assert_array_equal(loaded.update_rates, hotness.update_rates)
-    assert load_hotness(communicator, shared_folder, 2, 20) is None
+    save_access_rates(communicator, shared_folder, 3, rates)
+    np.testing.assert_array_equal(load_access_rates(communicator, shared_folder, 3, 20), rates)
+    assert load_access_rates(communicator, shared_folder, 2, 20) is None
     communicator.world.Barrier()
     if communicator.rank == 0:
         hotness_path(shared_folder, 3, communicator.size - 1).unlink()
     communicator.world.Barrier()
-    assert load_hotness(communicator, shared_folder, 3, 20) is None
+    assert load_access_rates(communicator, shared_folder, 3, 20) is None
 
 
 def test_hotness_of_another_graph_or_damaged_is_refused(communicator, shared_folder):
-    save_hotness(communicator, shared_folder, 0, merge_hotness(communicator, np.zeros(20, np.float32)))
+    save_access_rates(communicator, shared_folder, 0, np.zeros(20, np.float32))
     with pytest.raises(AgreedError, match="of another graph"):
-        load_hotness(communicator, shared_folder, 0, 21)
+        load_access_rates(communicator, shared_folder, 0, 21)
     communicator.world.Barrier()
     hotness_path(shared_folder, 0, communicator.rank).write_bytes(b"no HDF5")
     with pytest.raises(AgreedError, match="not a readable HDF5 file"):
-        load_hotness(communicator, shared_folder, 0, 20)
+        load_access_rates(communicator, shared_folder, 0, 20)
 
 
 def test_the_report(communicator, shared_folder):

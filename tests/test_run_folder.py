@@ -5,8 +5,9 @@ import pytest
 
 from glpilot.app.cli import build_parser
 from glpilot.app.commands.train import resolve
-from glpilot.app.config.keys import preset, validate
-from glpilot.app.results.run_folder import read_config, write_config
+from glpilot.app.config.load import validate
+from glpilot.app.config.presets import preset
+from glpilot.app.results.config_file import read_config, write_config
 from glpilot.data.errors import UserError
 
 STORED = validate({"embedding": {"dim": 32}, "train": {"epochs": 5}, "run": {"stop_after_steps": 3, "threads": 2}})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glpilot.app.runtime.clock import STAGES
-from glpilot.app.embedding.copies.buffer import NUM_BINS
+from glpilot.app.embedding.copies.staleness import NUM_BINS
 from glpilot.app.results.summary import by_powers_of_two, format_table, write_summary
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from runs import Alone, gather_rows, losses_of, make_config, records_of, train_run, write_parts
 
-from glpilot.app.results import checkpoint
+from glpilot.app.results.checkpoint import folders
 from glpilot.app.embedding.copies.reader import RowReader
 from glpilot.app.embedding.rows.records import rows_of
-from glpilot.app.results.run_folder import open_run
-from glpilot.app.training.run import PREEMPTED_EXIT_CODE
+from glpilot.app.training.open_run import open_run
+from glpilot.app.training.loop import PREEMPTED_EXIT_CODE
 from glpilot.app.training.step import Trainer
 from glpilot.data.hdf5 import open_file, read_dataset
 
@@ -36,7 +36,7 @@ def parts(communicator, shared_folder):
 def table_of(communicator, parts, run, **flags):
     """Collective: all embedding rows of a run's newest checkpoint."""
     with open_run(communicator, make_config(**flags), run, parts, None) as opened:
-        return gather_rows(communicator, rows_of(opened.trainer.inputs.embeddings.records))
+        return gather_rows(communicator, rows_of(opened.state.inputs.embeddings.records))
 
 
 ZERO = dict(COMMON, preset="glpilot", aggregation__window_steps=1)
@@ -121,21 +121,22 @@ def test_what_waits_in_a_checkpoint_is_applied_wherever_it_is_loaded(communicato
 
     def write_back_and_settle_a_copy(trainer):
         write_back(trainer)
-        if hasattr(trainer, "window") and len(trainer.cache) and not settled:
-            rows, state, waiting = trainer.inputs.embeddings.records.copy(), trainer.row_state.copy(), trainer.window and trainer.window.state()
+        table = trainer.table
+        if len(table.cache) and not settled:
+            records, state, waiting = table.store.records.copy(), table.state.copy(), table.window and table.window.state()
             settled.append(None)
             trainer.settle()
-            settled[0] = gather_rows(communicator, rows_of(trainer.inputs.embeddings.records))
-            trainer.inputs.embeddings.records[...], trainer.row_state[...] = rows, state
+            settled[0] = gather_rows(communicator, rows_of(table.store.records))
+            table.store.records[...], table.state[...] = records, state
             if waiting:
-                trainer.window.load_state(waiting)
-            trainer.cache.load(trainer.cache.nids, trainer.cache.records.numpy(), trainer.cache.state.numpy())
+                table.window.load_state(waiting)
+            table.cache.load(table.cache.nids, table.cache.records.numpy(), table.cache.state.numpy())
 
     run = shared_folder / "run"
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "write_back", write_back_and_settle_a_copy)
         train_run(communicator, parts, run, run__stop_after_steps=2, **flags)
-    folder = checkpoint.list_checkpoints(run / "checkpoints")[0]
+    folder = folders.list_checkpoints(run / "checkpoints")[0]
     assert (waiting_in(folder) > 0) == (communicator.num_hosts > 1)
     np.testing.assert_allclose(table_of(communicator, parts, run, **flags), settled[0], atol=1e-6)
     alone = Alone(communicator)

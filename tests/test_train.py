@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from runs import NUM_PARTS, Alone, gather_rows, losses_of, make_config, records_of, train_run, write_parts
 
-from glpilot.app.results import checkpoint
+from glpilot.app.config.load import validate
+from glpilot.app.results.checkpoint import folders
 from glpilot.app.runtime.agreement import AgreedError
-from glpilot.app.config.keys import validate
 from glpilot.app.embedding.rows.records import rows_of
 from glpilot.app.training.evaluate import evaluate
 from glpilot.app.results.export import write_rows
-from glpilot.app.results.run_folder import open_run, read_config
-from glpilot.app.training.run import PREEMPTED_EXIT_CODE
+from glpilot.app.results.config_file import read_config
+from glpilot.app.training.open_run import open_run
+from glpilot.app.training.loop import PREEMPTED_EXIT_CODE
 from glpilot.app.training.step import Trainer
 from glpilot.data.hdf5 import open_file
 from glpilot.data.part import part_path, read_part
@@ -41,7 +42,7 @@ def start(communicator, parts, run, resume="none", **flags):
 def table_of(communicator, parts, run, **flags):
     """Collective: all embedding rows of a run's newest checkpoint."""
     with open_run(communicator, make_config(**{**FLAGS, **flags}), run, parts, None) as opened:
-        return gather_rows(communicator, rows_of(opened.trainer.inputs.embeddings.records))
+        return gather_rows(communicator, rows_of(opened.state.inputs.embeddings.records))
 
 
 def test_the_same_command_twice_gives_the_same_bits(communicator, shared_folder, parts):
@@ -83,7 +84,7 @@ def test_what_came_after_a_lost_checkpoint_is_forgotten(communicator, shared_fol
     start(communicator, parts, whole, train__checkpoint_steps=3, train__keep_checkpoints=100)
     start(communicator, parts, killed, train__checkpoint_steps=3, train__keep_checkpoints=100)
     if communicator.rank == 0:
-        for folder in checkpoint.list_checkpoints(killed / "checkpoints")[:-1]:
+        for folder in folders.list_checkpoints(killed / "checkpoints")[:-1]:
             shutil.rmtree(folder)
     communicator.world.Barrier()
     start(communicator, parts, killed, "auto", train__checkpoint_steps=3)
@@ -93,13 +94,13 @@ def test_what_came_after_a_lost_checkpoint_is_forgotten(communicator, shared_fol
 def test_resume_auto_passes_over_a_damaged_checkpoint(communicator, shared_folder, parts):
     run = shared_folder / "run"
     start(communicator, parts, run, train__keep_checkpoints=5)
-    newest = checkpoint.list_checkpoints(run / "checkpoints")[0]
+    newest = folders.list_checkpoints(run / "checkpoints")[0]
     if communicator.rank == 0:
         with open(newest / "rows-00000.h5", "r+b") as file:
             file.seek(3000)
             file.write(b"damage")
     communicator.world.Barrier()
-    found, rejected = checkpoint.newest(run)
+    found, rejected = folders.newest(run)
     assert found != newest and len(rejected) == 1 and "rows-00000.h5" in rejected[0]
     losses = losses_of(run)
     communicator.world.Barrier()
@@ -110,13 +111,13 @@ def test_resume_auto_passes_over_a_damaged_checkpoint(communicator, shared_folde
 def test_going_on_from_an_earlier_checkpoint_keeps_what_is_written_then(communicator, shared_folder, parts):
     run = shared_folder / "run"
     start(communicator, parts, run, train__checkpoint_steps=2, train__keep_checkpoints=100)
-    steps = sorted(int(path.name[5:]) for path in checkpoint.list_checkpoints(run / "checkpoints"))
+    steps = sorted(int(path.name[5:]) for path in folders.list_checkpoints(run / "checkpoints"))
     earlier = str(run / "checkpoints" / f"step-{steps[0]}")
     start(communicator, parts, run, earlier, run__stop_after_steps=1, train__keep_checkpoints=1)
     communicator.world.Barrier()
-    kept = checkpoint.list_checkpoints(run / "checkpoints")
+    kept = folders.list_checkpoints(run / "checkpoints")
     assert [path.name for path in kept] == [f"step-{steps[0] + 1}"]
-    assert checkpoint.newest(run) == (kept[0], [])
+    assert folders.newest(run) == (kept[0], [])
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(communicator, shared_folder, parts, monkeypatch):
@@ -146,12 +147,12 @@ def test_a_checkpoint_continues_on_another_number_of_ranks(communicator, shared_
     run = shared_folder / "run"
     start(communicator, parts, run)
     with open_run(communicator, make_config(**FLAGS), run, parts, None) as opened:
-        together = evaluate(communicator, make_config(**FLAGS), opened.dataset, opened.trainer, ("val", "test"))
-        table = gather_rows(communicator, rows_of(opened.trainer.inputs.embeddings.records))
+        together = evaluate(communicator, make_config(**FLAGS), opened.dataset, opened.state, ("val", "test"))
+        table = gather_rows(communicator, rows_of(opened.state.inputs.embeddings.records))
     alone = Alone(communicator)
     with open_run(alone, make_config(**FLAGS), run, parts, None) as opened:
-        metrics = evaluate(alone, make_config(**FLAGS), opened.dataset, opened.trainer, ("val", "test"))
-        np.testing.assert_array_equal(rows_of(opened.trainer.inputs.embeddings.records), table)
+        metrics = evaluate(alone, make_config(**FLAGS), opened.dataset, opened.state, ("val", "test"))
+        np.testing.assert_array_equal(rows_of(opened.state.inputs.embeddings.records), table)
     assert metrics == pytest.approx(together)
 
 
@@ -190,7 +191,7 @@ def test_full_evaluation_does_not_depend_on_ranks_and_sampled_one_of_all_neighbo
     config = make_config(**flags, train__eval_fanouts=eval_fanouts)
     reference = json.loads((run / "summary.json").read_text())
     with open_run(communicator, config, run, parts, None) as opened:
-        metrics = evaluate(communicator, config, opened.dataset, opened.trainer, ("val", "test"))
+        metrics = evaluate(communicator, config, opened.dataset, opened.state, ("val", "test"))
     assert metrics == pytest.approx({key: reference[key] for key in metrics})
 
 
@@ -199,7 +200,7 @@ def test_export_gives_every_node_its_own_row(communicator, shared_folder, parts,
     run, output = shared_folder / "run", shared_folder / f"rows{suffix}"
     start(communicator, parts, run)
     with open_run(communicator, make_config(**FLAGS), run, parts, None) as opened:
-        rows = rows_of(opened.trainer.inputs.embeddings.records)
+        rows = rows_of(opened.state.inputs.embeddings.records)
         table = gather_rows(communicator, rows)
         write_rows(communicator, opened.dataset, rows, "embeddings", output)
     ids = np.concatenate([read_part(part_path(parts, part)).nodes.original_ids for part in range(NUM_PARTS)])

@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.embedding.copies import traffic
-from glpilot.app.embedding.copies.buffer import max_ages
+from glpilot.app.embedding.copies.staleness import max_ages
 from glpilot.app.embedding.copies.hotness import Hotness, share_curve
 from glpilot.data.hdf5 import replace_atomically
 

@@ -3,15 +3,17 @@ from __future__ import annotations
 
 import json
 import resource
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from glpilot.app.runtime.clock import STAGES
 from glpilot.app.runtime.communicator import Communicator
-from glpilot.app.graph.dataset import Dataset
-from glpilot.app.training.step import Trainer
+from glpilot.app.embedding.copies.staleness import StalenessRecord
 from glpilot.data.hdf5 import replace_atomically
 
 _ROWS = ("input", "hot", "owned", "near", "buffered", "fetched")
@@ -23,24 +25,41 @@ _COUNTERS = (
 )
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What this start of a run took on one rank.
+
+    Attributes:
+        counters: rows, gradients, bytes and steps, by the names in _COUNTERS.
+        stage_seconds: by stage.
+        num_cached_rows: hot rows on every device.
+        staleness: of the rows that copies gave.
+    """
+
+    counters: Counter[str]
+    stage_seconds: dict[str, float]
+    num_cached_rows: int = 0
+    staleness: StalenessRecord = field(default_factory=StalenessRecord)
+
+
 def summarise(
-    communicator: Communicator, dataset: Dataset, trainer: Trainer, epoch_seconds: list[float], steps_per_epoch: int,
-    metrics: dict[str, float],
-) -> dict:
+    communicator: Communicator, num_parts: int, epoch_seconds: list[float], steps_per_epoch: int,
+    metrics: dict[str, float], cost: Cost,
+) -> dict[str, Any]:
     """Collective: the content of summary.json, the same on every rank.
 
     Stage seconds are means per epoch and rank, rows and bytes means per step and rank, of this start of the run.
     """
     world = communicator.world
-    counters = dict(zip(_COUNTERS, _mean(world, [trainer.counters[name] for name in _COUNTERS])))
-    seconds = dict(zip(STAGES, _mean(world, [trainer.clock.seconds[stage] for stage in STAGES])))
+    counters = dict(zip(_COUNTERS, _mean(world, [cost.counters[name] for name in _COUNTERS])))
+    seconds = dict(zip(STAGES, _mean(world, [cost.stage_seconds[stage] for stage in STAGES])))
     num_steps = max(1.0, counters["steps"])
     per_step = {name: counters[name] / num_steps for name in _COUNTERS}
     peak_kib = max(world.allgather(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
     return {
         "world_size": communicator.size,
         "hosts": communicator.num_hosts,
-        "parts": dataset.book.num_parts,
+        "parts": num_parts,
         "epochs": len(epoch_seconds),
         "steps_per_epoch": steps_per_epoch,
         "val_accuracy": None,
@@ -51,18 +70,17 @@ def summarise(
         "rows_per_step": {kind: per_step[f"{kind}_rows"] for kind in _ROWS},
         "gradients_per_step": {kind: per_step[f"{kind}_gradients"] for kind in _GRADIENTS},
         "bytes_per_step": {kind: per_step[f"{kind}_bytes"] for kind in _BYTES},
-        "cached_rows": len(trainer.cache),
-        "staleness": describe_staleness(communicator, trainer),
+        "cached_rows": cost.num_cached_rows,
+        "staleness": describe_staleness(communicator, cost.staleness),
         "peak_memory_bytes": peak_kib * 1024,
     }
 
 
-def describe_staleness(communicator: Communicator, trainer: Trainer) -> dict:
+def describe_staleness(communicator: Communicator, record: StalenessRecord) -> dict[str, Any]:
     """Collective: how stale the rows were that all ranks took from copies, since the start of the run or its resumption.
 
     Histograms count rows, in classes by powers of two.
     """
-    record = trainer.staleness
     steps, missed = record.steps.copy(), record.missed_updates.copy()
     for histogram in (steps, missed):
         communicator.world.Allreduce(MPI.IN_PLACE, histogram)
@@ -88,12 +106,12 @@ def by_powers_of_two(histogram: np.ndarray) -> dict[str, int]:
     return classes
 
 
-def write_summary(run: Path, summary: dict) -> None:
+def write_summary(run: Path, summary: dict[str, Any]) -> None:
     with replace_atomically(Path(run) / "summary.json") as temporary:
         temporary.write_text(json.dumps(summary, indent=2) + "\n")
 
 
-def format_table(summary: dict) -> str:
+def format_table(summary: dict[str, Any]) -> str:
     """The summary as lines for people."""
     seconds = summary["epoch_seconds"]
     lines = [

@@ -13,13 +13,13 @@ from glpilot.app.graph.dataset import Dataset
 from glpilot.app.embedding.rows.plan import plan_access
 from glpilot.app.training.inference import infer
 from glpilot.app.graph.sampler import NeighborSampler
-from glpilot.app.training.step import Trainer
+from glpilot.app.training.state import LearnableState
 
 EVALUATION_KEY = 2**31 - 1  # keeps the samples of an evaluation apart from those of any epoch
 
 
 def evaluate(
-    communicator: Communicator, config: Config, dataset: Dataset, trainer: Trainer, splits: Iterable[str]
+    communicator: Communicator, config: Config, dataset: Dataset, state: LearnableState, splits: Iterable[str]
 ) -> dict[str, float]:
     """Collective: metrics such as "val_accuracy" for the splits "val" and "test", over all ranks' nodes.
 
@@ -30,9 +30,9 @@ def evaluate(
     splits = list(splits)
     wanted = np.logical_or.reduce([masks[split] for split in splits])
     if config.train.eval_fanouts == "full":
-        logits = infer(communicator, dataset, trainer.model, trainer.inputs, wanted, config.embedding.fetch)
+        logits = infer(communicator, dataset, state.model, state.inputs, wanted, config.embedding.fetch)
     else:
-        logits = infer_sampled(communicator, config, dataset, trainer, wanted)
+        logits = infer_sampled(communicator, config, dataset, state, wanted)
     metrics = {}
     for split in splits:
         scores = score(
@@ -45,22 +45,22 @@ def evaluate(
 
 @torch.no_grad()
 def infer_sampled(
-    communicator: Communicator, config: Config, dataset: Dataset, trainer: Trainer, wanted: np.ndarray
+    communicator: Communicator, config: Config, dataset: Dataset, state: LearnableState, wanted: np.ndarray
 ) -> np.ndarray:
     """Collective: logits [number wanted, num_classes] of this rank's nodes on neighbourhoods sampled as in training."""
-    trainer.model.eval()
+    state.model.eval()
     nids = dataset.nids_of(wanted)
     batch_size = config.sampler.batch_size
     logits = np.empty((len(nids), dataset.book.num_classes), np.float32)
-    sampler = NeighborSampler(dataset.topology, config.sampler.fanouts, trainer.model.needs_degrees)
+    sampler = NeighborSampler(dataset.topology, config.sampler.fanouts, state.model.needs_degrees)
     num_batches = communicator.world.allreduce(-(-len(nids) // batch_size), op=MPI.MAX)
     for index in range(num_batches):
         rows = slice(index * batch_size, (index + 1) * batch_size)
         batch = sampler.sample(nids[rows], (config.train.seed, EVALUATION_KEY, index, communicator.rank))
-        x = trainer.inputs.read(plan_access(batch.input_nids, dataset.offsets)).to(trainer.device)
-        blocks = [block.to(trainer.device) for block in batch.blocks]
-        logits[rows] = trainer.model(blocks, x).cpu().numpy()
-    trainer.model.train()
+        x = state.inputs.read(plan_access(batch.input_nids, dataset.offsets)).to(state.device)
+        blocks = [block.to(state.device) for block in batch.blocks]
+        logits[rows] = state.model(blocks, x).cpu().numpy()
+    state.model.train()
     return logits
 
 

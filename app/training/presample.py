@@ -1,24 +1,15 @@
-"""The hotness of a run's rows: measured before training, kept in the run's folder, measured again on request.
-
-runs/NAME/hotness/epoch-E/rank-R.h5 holds in how many of the counted steps each row was read by rank R, as of epoch E.
-"""
+"""The hotness of a run's rows before training: counted in epochs that are sampled only, or calculated."""
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
 
-from glpilot.app.runtime.agreement import agreement
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.config.keys import Config
 from glpilot.app.graph.dataset import Dataset
 from glpilot.app.embedding.copies.hotness import AccessCounter, Hotness, inclusion_probabilities, log_absences
 from glpilot.app.graph.sampler import NeighborSampler
 from glpilot.app.graph.seeds import SeedSchedule
-from glpilot.data import schema
-from glpilot.data.errors import UserError
-from glpilot.data.hdf5 import create_file, open_file, read_dataset, write_dataset
+from glpilot.app.runtime.communicator import Communicator
 
 MAX_PRESAMPLE_STEPS = 2000  # of `auto`
 PRESAMPLE_KEY = 2**31 - 2  # keeps these samples apart from those of any epoch and of evaluations
@@ -44,44 +35,6 @@ def merge_hotness(communicator: Communicator, access_rates: np.ndarray) -> Hotne
     update_rates = -np.expm1(log_untouched)
     communicator.world.Bcast(update_rates)  # the hot set must be the same everywhere, to the last bit
     return Hotness(access_rates, update_rates)
-
-
-def hotness_path(run: Path, epoch: int, rank: int) -> Path:
-    return Path(run) / "hotness" / f"epoch-{epoch}" / f"rank-{rank:05d}.h5"
-
-
-def save_hotness(communicator: Communicator, run: Path, epoch: int, hotness: Hotness) -> None:
-    """Collective: keep the hotness as of an epoch with the run.
-
-    Raises:
-        AgreedError: it cannot be written.
-    """
-    with agreement(communicator.world):
-        path = hotness_path(run, epoch, communicator.rank)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with create_file(path, schema.HOTNESS_FORMAT) as file:
-            file.attrs[schema.NUM_RANKS] = communicator.size
-            write_dataset(file, schema.ACCESS_RATES, hotness.access_rates)
-
-
-def load_hotness(communicator: Communicator, run: Path, epoch: int, num_nodes: int) -> Hotness | None:
-    """Collective: what `save_hotness` kept; None if that was not for so many ranks, or is not there any more.
-
-    Raises:
-        AgreedError: a file is damaged.
-    """
-    rates = None
-    with agreement(communicator.world):
-        path = hotness_path(run, epoch, communicator.rank)
-        if path.is_file():
-            with open_file(path, schema.HOTNESS_FORMAT) as file:
-                if file.attrs.get(schema.NUM_RANKS) == communicator.size:
-                    rates = read_dataset(file, schema.ACCESS_RATES)
-                    if rates.shape != (num_nodes,):
-                        raise UserError(f"{path}: is of another graph; remove the folder {path.parent.parent}")
-    if not communicator.world.allreduce(rates is not None, op=MPI.LAND):
-        return None
-    return merge_hotness(communicator, rates)
 
 
 def _presample(communicator: Communicator, config: Config, dataset: Dataset, schedule: SeedSchedule) -> AccessCounter:

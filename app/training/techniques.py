@@ -1,9 +1,7 @@
-"""Which of GLPilot's techniques a run uses, and how large: decided once, from the config, the hotness of rows, the
-hosts, and the memory there is; the same on every rank where it must be."""
+"""The choice of GLPilot's techniques and of their sizes: made once, from the config, the hotness of rows, the hosts, and
+the memory there is; the same on every rank where it must be."""
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
 from typing import Callable, Sequence
 
 import numpy as np
@@ -14,39 +12,13 @@ from mpi4py import MPI
 from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.config.keys import AUTO, Config
 from glpilot.app.embedding.copies import traffic
-from glpilot.app.embedding.copies.buffer import max_ages
+from glpilot.app.embedding.copies.staleness import max_ages
+from glpilot.app.embedding.techniques import Techniques
 from glpilot.app.embedding.copies.hotness import Hotness, hottest
-from glpilot.app.embedding.rows.optim import SparseOptimizer
+from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
 
 DEVICE_SHARE = 0.5  # of a device's free memory that the cache may take
 BUFFER_ROWS_PER_OWNED_ROW = 3  # at most, which is what an owned row and Adam's state of it take
-
-
-@dataclass(frozen=True)
-class Techniques:
-    """
-    Attributes:
-        hotness: None if no technique is on.
-        hot_nids: int64 [num_hot], ascending: the rows of the device cache, the same on every rank.
-        hot_sync, cold_sync: how gradients travel.
-        buffer_rows: copies that this rank keeps.
-        window_steps, window_rows: how long and how many gradients wait.
-        report: lines that say what was chosen, and why.
-    """
-
-    hotness: Hotness | None
-    hot_nids: np.ndarray
-    hot_sync: str
-    cold_sync: str
-    buffer_rows: int
-    window_steps: int
-    window_rows: int
-    report: tuple[str, ...]
-
-    def digest(self) -> str:
-        """Equal if copies and gradients that wait in one run can wait on in another."""
-        sizes = f"{self.buffer_rows} {self.window_steps} {self.window_rows}"
-        return hashlib.blake2b(self.hot_nids.tobytes() + sizes.encode(), digest_size=16).hexdigest()
 
 
 def layout_of(communicator: Communicator, config: Config) -> traffic.Layout:
@@ -71,12 +43,6 @@ def uses_window(communicator: Communicator, config: Config) -> bool:
     return communicator.num_hosts > 1 and config.aggregation.window_steps > 1
 
 
-def uses_prefetch(techniques: Techniques, config: Config, device: torch.device) -> bool:
-    """Whether rows are asked for a step ahead."""
-    setting = config.staleness.prefetch
-    return techniques.buffer_rows > 0 and (device.type == "cuda" if setting == AUTO else setting == "true")
-
-
 def may_use_cache(communicator: Communicator, config: Config, device: torch.device) -> bool:
     """Whether hot rows may be replicated. One host without a GPU has nothing to gain, but a user may want to see it."""
     cache = config.cache
@@ -97,10 +63,11 @@ def needs_hotness(communicator: Communicator, config: Config, device: torch.devi
 def choose_techniques(
     communicator: Communicator, config: Config, offsets: np.ndarray, hotness: Hotness | None, device: torch.device
 ) -> Techniques:
-    """Collective."""
+    """Collective: what to use, given the hotness of rows; without it no technique is on."""
     cold_sync = "alltoall" if config.sync.cold == AUTO else config.sync.cold  # never moves more than the other
+    sums_on_host = config.aggregation.on_host
     if hotness is None:
-        return Techniques(None, np.empty(0, np.int64), "sparse_allreduce", cold_sync, 0, 1, 0, ())
+        return Techniques(None, np.empty(0, np.int64), "sparse_allreduce", cold_sync, sums_on_host, 0, 0, 0, False, 1, 0, ())
     layout = layout_of(communicator, config)
     is_far = far_rows(communicator, offsets)
     report: list[str] = []
@@ -112,7 +79,25 @@ def choose_techniques(
     window_steps, window_rows = _choose_window(
         communicator, config, hotness.access_rates[is_cold_far], layout, cold_sync, report
     )
-    return Techniques(hotness, hot_nids, hot_sync, cold_sync, buffer_rows, window_steps, window_rows, tuple(report))
+    return Techniques(
+        hotness=hotness,
+        hot_nids=hot_nids,
+        hot_sync=hot_sync,
+        cold_sync=cold_sync,
+        sums_on_host=sums_on_host,
+        buffer_rows=buffer_rows,
+        max_steps=config.staleness.max_steps if buffer_rows else 0,
+        max_missed_updates=config.staleness.max_missed_updates,
+        prefetches=buffer_rows > 0 and _wants_prefetch(config, device),
+        window_steps=window_steps,
+        window_rows=window_rows,
+        report=tuple(report),
+    )
+
+
+def _wants_prefetch(config: Config, device: torch.device) -> bool:
+    setting = config.staleness.prefetch
+    return device.type == "cuda" if setting == AUTO else setting == "true"
 
 
 def _choose_cache(

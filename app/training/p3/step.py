@@ -1,8 +1,8 @@
 """P3's training step (Gandhi and Iyer, OSDI 2021): the table is split by dimension, not by node.
 
 Each rank computes the first layer of every rank's batch on its own columns of the inputs. The structure of first
-layers, their partial sums and the gradients of these cross the network; rows and their gradients never do. All that
-comes after the first layer is data-parallel.
+layers, their partial sums and the gradients of these cross the network (exchange.py); rows and their gradients never do.
+All that comes after the first layer is data-parallel.
 """
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ import torch.nn.functional as F
 from mpi4py import MPI
 from torch import Tensor
 
-from glpilot.app.runtime.agreement import AgreedError
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.config.keys import Config
-from glpilot.app.graph.dataset import Dataset
-from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.gradients.aggregate import Aggregator
 from glpilot.app.embedding.rows.columns import ColumnTable, column_bounds, rows_to_columns
 from glpilot.app.embedding.rows.records import rows_of
-from glpilot.app.embedding.gradients.sync import check_elements
+from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.techniques import Techniques
+from glpilot.app.graph.dataset import Dataset
 from glpilot.app.models.gnn import loss_sum
-from glpilot.app.training.techniques import Techniques
-from glpilot.app.training.step import PreparedBatch, Trainer
+from glpilot.app.runtime.agreement import AgreedError
+from glpilot.app.runtime.communicator import Communicator
+from glpilot.app.training.batch import PreparedBatch
+from glpilot.app.training.p3.exchange import FirstStructure, allgather_gradients, allgather_structures, start_partials
+from glpilot.app.training.step import Trainer
 
 
 @dataclass
@@ -102,13 +104,12 @@ class P3Trainer(Trainer):
     def adopt(self, techniques: Techniques) -> None:
         """Collective: take the rows as they are now; the techniques are off in this mode."""
         super().adopt(techniques)
-        if self.inputs.embeddings is None:
-            return
         if self._columns is None:
             bounds = np.minimum(self._bounds, self._embedding_dim)
             optimizer_name = self._config.embedding.optimizer
             self._columns = ColumnTable(self._communicator.world, self._dataset.offsets, bounds, optimizer_name)
-        self._columns.load(self.inputs.embeddings.records, self.row_state)
+            self._aggregator = Aggregator(self._dataset.book.num_nodes, self._columns.width)
+        self._columns.load(self.table.store.records, self.table.state)
 
     def write_back(self) -> None:
         """Collective: put the columns back into the rows of their owners."""
@@ -116,7 +117,7 @@ class P3Trainer(Trainer):
             self._ahead.request.Wait()
             self._ahead = None
         if self._columns is not None:
-            self._columns.store(self.inputs.embeddings.records, self.row_state)
+            self._columns.store(self.table.store.records, self.table.state)
 
     def step(
         self, prepared: PreparedBatch, next_prepared: PreparedBatch | None, num_seeds_global: int, lr_scale: float
@@ -127,8 +128,7 @@ class P3Trainer(Trainer):
             next_prepared: the next step's batch, whose first layer is then computed here and sums up while this
                 step goes on, from weights and rows that lack this step's update; None on all ranks for none.
         """
-        clock, communicator = self.clock, self._communicator
-        batch = prepared.batch
+        clock, batch = self.clock, prepared.batch
 
         # Every rank's first layer on these columns, and this batch's from all ranks.
         first = self._ahead if self._ahead is not None else self._start_first_layer(prepared)
@@ -147,91 +147,57 @@ class P3Trainer(Trainer):
         clock.lap("backward")
 
         # Everybody's gradients of the sums go to everybody, and from there to rows and first-layer weights.
-        grads = self._allgather_gradients(sums.grad, first)
+        grads = self._gather_gradients(sums.grad, first)
         clock.lap("sync_sparse")
         torch.autograd.backward(first.partials, grads)
         clock.lap("backward")
         global_loss = self._dense_sync.start(loss)()
         clock.lap("sync_dense")
 
-        # Write: every rank its columns of all rows that any batch touched.
-        self.row_lr = self._config.embedding.lr * lr_scale
+        # Write: every rank its columns of all rows that any batch touched, the same rows on every rank.
         if self._columns is not None:
             segments = [
                 Segment(nids.astype(np.int32), np.arange(len(nids)), x.grad.cpu().numpy())
                 for nids, x in zip(first.nids, first.inputs)
             ]
-            self._columns.update(segments, self.row_lr)
-        for group in self.dense_optimizer.param_groups:
-            group["lr"] = self._config.train.lr * lr_scale
-        self.dense_optimizer.step()
+            self.table.lr = self._config.embedding.lr * lr_scale
+            self._columns.update(self._aggregator.sum(segments[0], segments[1:]), self.table.lr)
+        self._update_model(lr_scale)
         clock.lap("update")
         self.counters.update(steps=1, input_rows=len(batch.input_nids), owned_rows=len(batch.input_nids))
-        self.counters["dense_sync_bytes"] += self._dense_sync.num_bytes_per_step if communicator.size > 1 else 0
+        self._count_dense()
         return global_loss
 
     def _start_first_layer(self, prepared: PreparedBatch) -> FirstLayer:
         """Collective: hand this batch's first layer to everybody and compute all of them. Does not wait for the sums."""
-        communicator = self._communicator
-        rank, size = communicator.rank, communicator.size
-        nids, blocks, keys = self._exchange_structure(prepared)
+        rank, size = self._communicator.rank, self._communicator.size
+        structures, num_bytes = allgather_structures(self._communicator.world, _structure_of(prepared))
+        self.counters["fetch_bytes"] += num_bytes
+        blocks = [self._make_block(structure) for structure in structures]
         self.clock.lap("fetch")
-        inputs, partials, generator_state = [None] * size, [None] * size, None
+        inputs: list[Tensor] = [torch.empty(0)] * size
+        partials: list[Tensor] = [torch.empty(0)] * size
         for other in sorted(range(size), key=lambda other: other == rank):  # ours last: its dropout goes on afterwards
-            torch.manual_seed(keys[other])
-            inputs[other], x = self._inputs_of(nids[other])
+            torch.manual_seed(structures[other].dropout_seed)
+            inputs[other], x = self._inputs_of(structures[other].nids)
             partials[other] = self.model.first_partial(blocks[other], x, self._input_columns)
-            if other == rank:
-                generator_state = _generator_state(self.device)
+        generator_state = _generator_state(self.device)
         self.clock.lap("forward")
         outgoing = [partial.detach().cpu().numpy() for partial in partials]
-        width = outgoing[rank].shape[1]
-        num_sent = np.array([len(partial) for partial in outgoing], np.int32)
-        num_sent[rank] = 0
-        num_received = np.full(size, len(outgoing[rank]), np.int32)
-        num_received[rank] = 0
-        received = np.empty((size, len(outgoing[rank]), width), np.float32)
-        received[rank] = outgoing[rank]
-        check_elements(max(received.size, int(num_sent.sum()) * width))
-        packed = np.concatenate([partial for other, partial in enumerate(outgoing) if other != rank] or [outgoing[rank][:0]])
-        record = MPI.FLOAT.Create_contiguous(width).Commit()
-        places = np.arange(size, dtype=np.int32) * len(outgoing[rank])
-        request = communicator.world.Ialltoallv(
-            [packed, num_sent, _starts(num_sent), record], [received, num_received, places, record]
-        )
-        record.Free()
-        self.counters["fetch_bytes"] += 4 * width * int(num_received.sum())
+        received, request = start_partials(self._communicator.world, outgoing)
+        self.counters["fetch_bytes"] += received.nbytes - outgoing[rank].nbytes
         self.clock.lap("fetch")
-        return FirstLayer(nids, inputs, partials, received, request, generator_state)
+        return FirstLayer([structure.nids for structure in structures], inputs, partials, received, request, generator_state)
 
-    def _exchange_structure(self, prepared: PreparedBatch) -> tuple[list[np.ndarray], list[dgl.DGLGraph], list[int]]:
-        """Collective: of every rank's batch the input nids, the first block, and the seed of its dropout."""
-        world = self._communicator.world
-        block = prepared.batch.blocks[0]
-        indptr, indices, _ = block.adj_tensors("csc")
-        pieces = [prepared.batch.input_nids, indptr.numpy().astype(np.int32), indices.numpy().astype(np.int32)]
-        header = np.array([*map(len, pieces), block.num_dst_nodes(), prepared.dropout_seed], np.int64)
-        headers = np.empty((self._communicator.size, len(header)), np.int64)
-        world.Allgather(header, headers)
-        nid_bytes = prepared.batch.input_nids.itemsize
-        num_bytes = headers[:, :3] @ [nid_bytes, 4, 4]
-        check_elements(int(num_bytes.sum()))
-        gathered = np.empty(int(num_bytes.sum()), np.uint8)
-        world.Allgatherv(np.concatenate([piece.view(np.uint8) for piece in pieces]), [gathered, num_bytes.astype(np.int32)])
-        self.counters["fetch_bytes"] += len(gathered) - int(num_bytes[self._communicator.rank])
-        nids, blocks = [], []
-        for (num_nids, num_bounds, num_edges, num_dst, _), start in zip(headers.tolist(), _starts(num_bytes).tolist()):
-            content = gathered[start:]
-            nids.append(content[: num_nids * nid_bytes].copy().view(prepared.batch.input_nids.dtype))
-            bounds, edges = np.split(content[num_nids * nid_bytes :][: 4 * (num_bounds + num_edges)].copy().view(np.int32), [num_bounds])
-            blocks.append(self._make_block(nids[-1], torch.from_numpy(bounds), torch.from_numpy(edges), num_dst))
-        return nids, blocks, headers[:, 4].tolist()
-
-    def _make_block(self, nids: np.ndarray, indptr: Tensor, indices: Tensor, num_dst_nodes: int) -> dgl.DGLGraph:
+    def _make_block(self, structure: FirstStructure) -> dgl.DGLGraph:
+        indptr, indices = torch.from_numpy(structure.indptr), torch.from_numpy(structure.indices)
+        num_dst_nodes = structure.num_dst_nodes
         content = ("csc", (indptr, indices, torch.empty(0, dtype=torch.int32)))
-        block = dgl.create_block(content, num_src_nodes=len(nids), num_dst_nodes=num_dst_nodes, idtype=torch.int32)
+        block = dgl.create_block(
+            content, num_src_nodes=len(structure.nids), num_dst_nodes=num_dst_nodes, idtype=torch.int32
+        )
         if self.model.needs_degrees:
-            degrees = torch.from_numpy(self._dataset.topology.in_degrees(nids).astype(np.float32))
+            degrees = torch.from_numpy(self._dataset.topology.in_degrees(structure.nids).astype(np.float32))
             block.srcdata["degree"] = degrees
             block.dstdata["degree"] = degrees[:num_dst_nodes]
         return block.to(self.device)
@@ -252,21 +218,18 @@ class P3Trainer(Trainer):
             x = x * mask[:, self._input_columns]
         return rows, x
 
-    def _allgather_gradients(self, grad: Tensor, first: FirstLayer) -> list[Tensor]:
+    def _gather_gradients(self, grad: Tensor, first: FirstLayer) -> list[Tensor]:
         """Collective: the gradients of every batch's sums, shaped like its partials."""
-        rank, width = self._communicator.rank, grad.shape[1]
-        counts = np.array([len(partial) for partial in first.partials], np.int32)
-        check_elements(int(counts.sum()) * width)
-        gathered = np.empty((int(counts.sum()), width), np.float32)
-        record = MPI.FLOAT.Create_contiguous(width).Commit()
-        self._communicator.world.Allgatherv([grad.cpu().numpy(), len(grad), record], [gathered, counts, record])
-        record.Free()
-        self.counters["sparse_sync_bytes"] += 4 * width * int(counts[rank]) * (self._communicator.size - 1)
-        return [piece.to(self.device) for piece in torch.from_numpy(gathered).split(counts.tolist())]
+        num_rows = [len(partial) for partial in first.partials]
+        gathered = allgather_gradients(self._communicator.world, grad.cpu().numpy(), num_rows)
+        self.counters["sparse_sync_bytes"] += 4 * grad.numel() * (self._communicator.size - 1)
+        return [torch.from_numpy(piece).to(self.device) for piece in gathered]
 
 
-def _starts(counts: np.ndarray) -> np.ndarray:
-    return np.cumsum(counts) - counts
+def _structure_of(prepared: PreparedBatch) -> FirstStructure:
+    block = prepared.batch.blocks[0]
+    indptr, indices = (tensor.numpy().astype(np.int32) for tensor in block.adj_tensors("csc")[:2])
+    return FirstStructure(prepared.batch.input_nids, indptr, indices, block.num_dst_nodes(), prepared.dropout_seed)
 
 
 def _generator_state(device: torch.device) -> Tensor:

@@ -1,4 +1,5 @@
 """The `glpilot` command: picks the subcommand, and turns a user's mistake into one line and exit code 2."""
+
 from __future__ import annotations
 
 import argparse

@@ -1,1 +1,4 @@
-"""Files and formats: HDF5 schema, graphs, parts, importers, synthetic graphs. Imports nothing of ours."""
+"""Files and formats: the HDF5 schema, graphs, parts, splits, synthetic graphs, and in importers/ what users have.
+
+It may import none of our rooms. It knows nothing of ranks, of training, or of who reads what it writes.
+"""

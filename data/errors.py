@@ -1,4 +1,5 @@
 """The errors that a user can cause and mend."""
+
 from __future__ import annotations
 
 

@@ -1,4 +1,5 @@
 """The whole graph, in memory and as graph.h5."""
+
 from __future__ import annotations
 
 import hashlib
@@ -62,6 +63,7 @@ class NodeData:
 
 def concatenate_nodes(pieces: list[NodeData]) -> NodeData:
     """The nodes of several pieces of the same graph, one after the other."""
+
     def join(name: str) -> np.ndarray | None:
         arrays = [getattr(piece, name) for piece in pieces]
         return None if arrays[0] is None else np.concatenate(arrays)
@@ -98,8 +100,14 @@ class Graph:
 def graph_hash(graph: Graph) -> str:
     """A digest of structure, labels and masks, which says whether two files speak of the same graph."""
     digest = hashlib.blake2b(digest_size=16)
-    for array in (graph.indptr, graph.indices.astype(np.int64, copy=False), graph.nodes.labels,
-                  graph.nodes.train_mask, graph.nodes.val_mask, graph.nodes.test_mask):
+    for array in (
+        graph.indptr,
+        graph.indices.astype(np.int64, copy=False),
+        graph.nodes.labels,
+        graph.nodes.train_mask,
+        graph.nodes.val_mask,
+        graph.nodes.test_mask,
+    ):
         digest.update(np.ascontiguousarray(array))
     return digest.hexdigest()
 

@@ -1,13 +1,14 @@
 """HDF5 files that are either whole or absent: written under a temporary name, flushed to disk, renamed."""
+
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Iterator
 
 import h5py
 import numpy as np
@@ -74,13 +75,12 @@ def replace_atomically(path: Path, force: bool = True) -> Iterator[Path]:
 @contextlib.contextmanager
 def create_file(path: Path, format_name: str, force: bool = True) -> Iterator[h5py.File]:
     """Yield a new HDF5 file of the given format, which appears at `path` only when it is complete."""
-    with replace_atomically(path, force) as temporary:
-        # From version 1.10 on HDF5 has checksums on its metadata too, such as on where the chunks lie.
-        with h5py.File(temporary, "w", libver=("v110", "v110")) as file:
-            file.attrs[schema.FORMAT] = format_name
-            file.attrs[schema.FORMAT_VERSION] = schema.VERSIONS[format_name]
-            file.attrs[schema.PROGRAM] = f"glpilot {version('glpilot')}"
-            yield file
+    # From version 1.10 on HDF5 has checksums on its metadata too, such as on where the chunks lie.
+    with replace_atomically(path, force) as temporary, h5py.File(temporary, "w", libver=("v110", "v110")) as file:
+        file.attrs[schema.FORMAT] = format_name
+        file.attrs[schema.FORMAT_VERSION] = schema.VERSIONS[format_name]
+        file.attrs[schema.PROGRAM] = f"glpilot {version('glpilot')}"
+        yield file
 
 
 def require_room(path: Path, num_bytes: int) -> None:

@@ -1,4 +1,5 @@
 """One part of a partitioned graph, as part-00000.h5: the in-edges and the data of the nodes that it owns."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

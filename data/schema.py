@@ -17,7 +17,12 @@ MODEL_FORMAT = "glpilot.checkpoint.model"
 EMBEDDINGS_FORMAT = "glpilot.embeddings"
 HOTNESS_FORMAT = "glpilot.hotness"
 VERSIONS = {
-    GRAPH_FORMAT: 1, PART_FORMAT: 1, ROWS_FORMAT: 1, MODEL_FORMAT: 1, EMBEDDINGS_FORMAT: 1, HOTNESS_FORMAT: 1,
+    GRAPH_FORMAT: 1,
+    PART_FORMAT: 1,
+    ROWS_FORMAT: 1,
+    MODEL_FORMAT: 1,
+    EMBEDDINGS_FORMAT: 1,
+    HOTNESS_FORMAT: 1,
 }
 
 # The structure: in-edges in compressed sparse column form.

@@ -1,4 +1,5 @@
 """JSON files that carry a format version and a checksum of their own content, so that damage and edits are noticed."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,4 +1,5 @@
 """Which labelled nodes train the model, which choose it, and which test it."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
 """From a list of edges to the in-edges of a simple graph: no self-loops, no edge twice."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

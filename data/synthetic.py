@@ -5,6 +5,7 @@ Review E 83, 2011): a node has a propensity, a block, and joins others in propor
 the affinity of the two blocks. Blocks here are communities of a few hundred nodes, each within one class, so
 that a partitioner finds the locality that real graphs have. Propensities follow Zipf's law.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -6,6 +6,7 @@ MPI must be in that environment, or the MPI's compiler wrappers on PATH. Prints 
 Horovod's last release needs five small changes. Each is an exact replacement that refuses a source in which
 it does not find what it replaces, so that a changed source is noticed here and not at run time.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -14,10 +15,10 @@ import os
 import platform
 import sys
 import tarfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Mapping, Sequence
 
 from wheel_cache import BuildError, find_or_build, run_logged
 
@@ -153,7 +154,8 @@ def build(folder: Path, log: Path, options: Mapping[str, str]) -> Path:
 
     pip = [python, "-m", "pip", "--no-input", "--no-cache-dir"]
     run_logged(
-        pip + ["download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--dest", str(folder)]
+        pip
+        + ["download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--dest", str(folder)]
         + [f"horovod=={HOROVOD_VERSION}"],
         log,
         environ,

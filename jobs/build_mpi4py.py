@@ -3,6 +3,7 @@
 Run by jobs/setup.sh for a system MPI, whose library may have any name: mpi4py's own wheel asks for libmpi.so.12 or
 libmpi.so.40, and Debian's MPICH is called libmpich.so.12. Prints the wheel's path.
 """
+
 from __future__ import annotations
 
 import argparse

@@ -4,6 +4,7 @@
 
 Exit code 0 and one line if everything works; else the rank that failed says what did.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -12,7 +13,7 @@ import sys
 
 os.environ.setdefault("DGLBACKEND", "pytorch")  # without it DGL writes a file into the home folder
 
-import horovod.torch as hvd  # first, as in app/runtime/communicator.py: mpi4py must take the MPI that Horovod has loaded
+import horovod.torch as hvd  # first, as in app/runtime/communicator.py: mpi4py takes the MPI that Horovod has loaded
 import numpy as np
 import torch
 from mpi4py import MPI

@@ -3,6 +3,7 @@
 Run by jobs/setup.sh when GLPILOT_MPI=system. Prints three lines: MPI's name and version, libmpi's name (as the
 loader looks for it), and its file. Needs only the standard library.
 """
+
 from __future__ import annotations
 
 import re
@@ -11,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Optional
 
 PROBE = r"""
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@ class MpiError(RuntimeError):
     """No MPI to use; the message is for the user."""
 
 
-def refuse_version(text: str) -> Optional[str]:
+def refuse_version(text: str) -> str | None:
     """Why the MPI that describes itself so cannot be used; None if it can.
 
     `text` is the output of `mpirun --version` or MPI's library version string.
@@ -60,7 +60,9 @@ def describe(text: str) -> str:
 
 
 def output_of(command: list[str]) -> str:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode:
         raise MpiError(f"`{' '.join(command)}` failed: {done.stdout.strip()[-600:]}")
     return done.stdout

@@ -1,4 +1,5 @@
 """Keeps the wheels that the set-up builds, so that another checkout on the same machine need not build them again."""
+
 from __future__ import annotations
 
 import os
@@ -6,15 +7,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Callable, Mapping, Optional, Sequence
+from typing import Callable
 
 
 class BuildError(RuntimeError):
     """The wheel cannot be built; the message is for the user."""
 
 
-def find_wheel(folder: Path) -> Optional[Path]:
+def find_wheel(folder: Path) -> Path | None:
     return next(iter(sorted(folder.glob("*.whl"))), None)
 
 

@@ -1,1 +1,4 @@
-"""Offline partitioning: assign nodes to parts, relabel, write one file a part. Imports only glpilot.data."""
+"""From a graph to parts: METIS and other assignments, renumbering, the partition book, and how good a partition is.
+
+It may import data/ only, and runs in one process: no MPI, and DGL in a process of its own.
+"""

@@ -1,4 +1,5 @@
 """Which part owns which node: by METIS, at random, by ranges of rows, or as a file says."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """The partition book: which part owns which nodes. A pure value, stored as parts/book.json."""
+
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass

@@ -1,4 +1,5 @@
 """Write a partitioned graph: a file for every part, and the book last."""
+
 from __future__ import annotations
 
 import contextlib
@@ -41,8 +42,14 @@ def check_folder(folder: Path, force: bool) -> None:
 
 
 def write_partition(
-    folder: Path, graph: Graph, graph_hash: str, part_id: np.ndarray, num_parts: int,
-    method: str, seed: int, force: bool = False,
+    folder: Path,
+    graph: Graph,
+    graph_hash: str,
+    part_id: np.ndarray,
+    num_parts: int,
+    method: str,
+    seed: int,
+    force: bool = False,
 ) -> tuple[PartitionBook, list[quality.PartCounts]]:
     """Write one file a part, one after the other, and then the book, which marks the folder complete.
 

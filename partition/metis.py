@@ -5,6 +5,7 @@ hold. A fresh process whose allocator fills every block with one byte gives the 
 process also keeps DGL's messages off the terminal, and keeps the files that METIS pages a large graph out to
 (into the working folder, named by process id) out of the user's folder.
 """
+
 from __future__ import annotations
 
 import os
@@ -21,9 +22,7 @@ _ALLOCATOR = "glibc.malloc.perturb=85:glibc.malloc.tcache_count=0"
 _ARGUMENTS = ("indptr", "indices", "node_kinds")
 
 
-def partition_by_metis(
-    indptr: np.ndarray, indices: np.ndarray, node_kinds: np.ndarray, num_parts: int
-) -> np.ndarray:
+def partition_by_metis(indptr: np.ndarray, indices: np.ndarray, node_kinds: np.ndarray, num_parts: int) -> np.ndarray:
     """The multilevel k-way partition of METIS (Karypis and Kumar, 1998); some parts may come out empty.
 
     Balances, for every kind of node, the number of nodes and of their in-edges. Temporary files go where
@@ -59,7 +58,11 @@ def partition_by_metis(
                 # relative entries would not survive the change of folder
                 "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
             },
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         )
         if child.returncode:
             last_lines = "\n".join(child.stdout.splitlines()[-5:])
@@ -76,9 +79,13 @@ def call_dgl(indptr: np.ndarray, indices: np.ndarray, node_kinds: np.ndarray, nu
     # DGL's METIS takes 64-bit ids only.
     in_edges = [torch.from_numpy(array.astype(np.int64)) for array in (indptr, indices)]
     graph = dgl.graph(("csc", (*in_edges, torch.empty(0, dtype=torch.int64))), num_nodes=len(node_kinds))
-    return dgl.metis_partition_assignment(
-        graph, num_parts, balance_ntypes=torch.from_numpy(node_kinds), balance_edges=True, mode="k-way"
-    ).numpy().astype(np.int32)
+    return (
+        dgl.metis_partition_assignment(
+            graph, num_parts, balance_ntypes=torch.from_numpy(node_kinds), balance_edges=True, mode="k-way"
+        )
+        .numpy()
+        .astype(np.int32)
+    )
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
 """How good a partition is: edge cut, balance and replication, from counts that each part gives alone."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

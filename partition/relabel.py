@@ -1,4 +1,5 @@
 """From an assignment of nodes to parts to new node ids, so that each part owns one contiguous range."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -4,6 +4,7 @@ Tests marked `mpi` run under `mpirun -np N python -m pytest -m mpi`. After each 
 outcomes, so that a failure on one rank fails the test on all and names the rank. Rank 0 alone reports. A test that
 takes longer than its limit ends the whole job, for a deadlock cannot be left in any other way.
 """
+
 from __future__ import annotations
 
 import faulthandler
@@ -32,7 +33,7 @@ def pytest_configure(config):
 def pytest_sessionstart(session):
     if my_rank() > 0:
         reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        reporter._tw._file = open(os.devnull, "w")
+        reporter._tw._file = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
 
 
 @pytest.hookimpl(trylast=True)  # after -m has chosen

@@ -1,22 +1,22 @@
 """README.md cannot drift from the program: its tables, commands, settings and file names are held against the code."""
+
 from __future__ import annotations
 
 import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
 from glpilot.app import cli
 from glpilot.app.config import docs as config_docs
-from glpilot.app.config.keys import keys
+from glpilot.app.config.keys import list_keys
 from glpilot.app.config.load import load, validate
 from glpilot.data.errors import UserError
+from helpers.launch import CHECKOUT
 
-CHECKOUT = Path(__file__).parent.parent
 README = (CHECKOUT / "README.md").read_text()
 PAGES = [README, (CHECKOUT / "jobs/bench/README.md").read_text()]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -45,12 +45,12 @@ def options_of(line: str) -> list[str]:
 
 
 def test_config_tables_are_those_of_the_code():
-    assert README == config_docs.replace_section(README), "run: python -m glpilot.app.config.docs README.md"
+    assert config_docs.replace_section(README) == README, "run: python -m glpilot.app.config.docs README.md"
 
 
 def test_every_config_key_is_in_the_tables():
     section = README.partition(config_docs.BEGIN)[2].partition(config_docs.END)[0]
-    assert re.findall(r"^\| `([a-z_]+\.[a-z_]+)`", section, re.MULTILINE) == [key for key, _ in keys()]
+    assert re.findall(r"^\| `([a-z_]+\.[a-z_]+)`", section, re.MULTILINE) == [key for key, _ in list_keys()]
 
 
 def test_there_are_commands_to_check():
@@ -64,7 +64,7 @@ def test_command_parses(line, capsys):
     except SystemExit as end:  # --version and --help
         assert end.code == 0, f"{line}\n{capsys.readouterr().err}"
         return
-    given = {key: getattr(arguments, key, None) for key, _ in keys()}
+    given = {key: getattr(arguments, key, None) for key, _ in list_keys()}
     load({}, None, {key: text for key, text in given.items() if text is not None})
 
 
@@ -80,7 +80,9 @@ def test_every_option_that_is_named_exists():
         known |= set(subparser._option_string_actions)
     known |= set(cli.build_parser()._option_string_actions)
     named = {
-        option for code in inline_code() if "mpirun" not in code and "srun" not in code
+        option
+        for code in inline_code()
+        if "mpirun" not in code and "srun" not in code
         for option in re.findall(r"(?<![\w-])--[a-z][\w.-]*", code)
     }
     assert named - known == set()
@@ -135,8 +137,13 @@ def test_rewrites_only_the_section(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", config_docs.BEGIN, f"{config_docs.END}\n{config_docs.BEGIN}",
-     f"{config_docs.BEGIN}\n{config_docs.END}\n{config_docs.END}", f"{config_docs.BEGIN}\n{config_docs.BEGIN}\n{config_docs.END}"],
+    [
+        "",
+        config_docs.BEGIN,
+        f"{config_docs.END}\n{config_docs.BEGIN}",
+        f"{config_docs.BEGIN}\n{config_docs.END}\n{config_docs.END}",
+        f"{config_docs.BEGIN}\n{config_docs.BEGIN}\n{config_docs.END}",
+    ],
     ids=["none", "no end", "wrong order", "two ends", "two begins"],
 )
 def test_refuses_a_page_without_both_markers(text, tmp_path):

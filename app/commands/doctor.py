@@ -1,4 +1,5 @@
 """`glpilot doctor`: what is installed, what is wrong with it, and how to mend it. Also under mpirun."""
+
 from __future__ import annotations
 
 import argparse

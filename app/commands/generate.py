@@ -1,4 +1,5 @@
 """`glpilot generate`: make graph.h5 of a synthetic graph with planted classes."""
+
 from __future__ import annotations
 
 import sys
@@ -22,19 +23,38 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("output", type=Path, metavar="graph.h5", help="the file to write")
     parser.add_argument("--nodes", type=int, required=True, metavar="N")
-    parser.add_argument("--degree", type=float, required=True, metavar="D",
-                        help="mean number of neighbours, so there are N*D/2 edges, each stored in both directions")
+    parser.add_argument(
+        "--degree",
+        type=float,
+        required=True,
+        metavar="D",
+        help="mean number of neighbours, so there are N*D/2 edges, each stored in both directions",
+    )
     parser.add_argument("--classes", type=int, required=True, metavar="C")
-    parser.add_argument("--homophily", type=float, default=0.8, metavar="P",
-                        help="share of edges within a class; default: 0.8")
-    parser.add_argument("--locality", type=float, default=0.7, metavar="P",
-                        help="share of those that stay within a community; default: 0.7")
+    parser.add_argument(
+        "--homophily", type=float, default=0.8, metavar="P", help="share of edges within a class; default: 0.8"
+    )
+    parser.add_argument(
+        "--locality",
+        type=float,
+        default=0.7,
+        metavar="P",
+        help="share of those that stay within a community; default: 0.7",
+    )
     parser.add_argument("--communities", type=int, metavar="K", help="default: one of every 400 nodes")
-    parser.add_argument("--zipf", type=float, default=0.7, metavar="S",
-                        help="exponent of the degrees: the node of rank r is drawn in proportion to r**-S; "
-                             "default: 0.7")
-    parser.add_argument("--split", default="0.6,0.2,0.2", metavar="T,V,T",
-                        help="fractions of the nodes for train, validation and test; default: 0.6,0.2,0.2")
+    parser.add_argument(
+        "--zipf",
+        type=float,
+        default=0.7,
+        metavar="S",
+        help="exponent of the degrees: the node of rank r is drawn in proportion to r**-S; default: 0.7",
+    )
+    parser.add_argument(
+        "--split",
+        default="0.6,0.2,0.2",
+        metavar="T,V,T",
+        help="fractions of the nodes for train, validation and test; default: 0.6,0.2,0.2",
+    )
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same graph; default: 1")
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
 
@@ -53,8 +73,12 @@ def run(arguments: Namespace) -> int:
     if arguments.seed < 0:
         raise UserError(f"--seed {arguments.seed}: expected 0 or more")
     model = BlockModel(
-        num_nodes=arguments.nodes, degree=arguments.degree, num_classes=arguments.classes,
-        homophily=arguments.homophily, locality=arguments.locality, num_communities=arguments.communities,
+        num_nodes=arguments.nodes,
+        degree=arguments.degree,
+        num_classes=arguments.classes,
+        homophily=arguments.homophily,
+        locality=arguments.locality,
+        num_communities=arguments.communities,
         zipf_exponent=arguments.zipf,
     )
     check_output(arguments.output, arguments.force)
@@ -65,6 +89,9 @@ def run(arguments: Namespace) -> int:
     print(format_summary(arguments.output, graph, time.perf_counter() - start))
     num_missing = model.num_edges - graph.num_edges // 2
     if num_missing > 0:
-        print(f"glpilot generate: warning: {num_missing:,} of {model.num_edges:,} edges found no room within the "
-              "classes; a lower --homophily or --degree, or fewer --classes, make some", file=sys.stderr)
+        print(
+            f"glpilot generate: warning: {num_missing:,} of {model.num_edges:,} edges found no room within the "
+            "classes; a lower --homophily or --degree, or fewer --classes, make some",
+            file=sys.stderr,
+        )
     return 0

@@ -1,4 +1,5 @@
 """The few lines that `import` and `generate` end with."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """`glpilot import`: make graph.h5 of the files that a user has."""
+
 from __future__ import annotations
 
 import sys
@@ -29,40 +30,66 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("output", type=Path, metavar="graph.h5", help="the file to write")
 
     source = parser.add_argument_group("the edges (one of these)")
-    source.add_argument("--edges", type=Path, metavar="CSV",
-                        help="an edge a row, in columns src,dst or source,target, else the first two")
+    source.add_argument(
+        "--edges",
+        type=Path,
+        metavar="CSV",
+        help="an edge a row, in columns src,dst or source,target, else the first two",
+    )
     source.add_argument("--npz", type=Path, metavar="FILE", help="a square matrix of scipy.sparse.save_npz")
-    source.add_argument("--dgl", type=Path, metavar="FILE",
-                        help="a homogeneous graph of dgl.save_graphs; its node data label, feat, train_mask, val_mask "
-                             "and test_mask are taken over")
-    source.add_argument("--ogb", metavar="NAME",
-                        help="an OGB node-property data set on this machine, such as ogbn-arxiv, with features, labels "
-                             "and split")
+    source.add_argument(
+        "--dgl",
+        type=Path,
+        metavar="FILE",
+        help="a homogeneous graph of dgl.save_graphs; its node data label, feat, train_mask, val_mask "
+        "and test_mask are taken over",
+    )
+    source.add_argument(
+        "--ogb",
+        metavar="NAME",
+        help="an OGB node-property data set on this machine, such as ogbn-arxiv, with features, labels and split",
+    )
     source.add_argument("--root", type=Path, metavar="DIR", help="OGB's folder of data sets; default: dataset")
-    source.add_argument("--directed", action="store_true",
-                        help="keep the edges' directions; the default is to store each edge both ways")
+    source.add_argument(
+        "--directed",
+        action="store_true",
+        help="keep the edges' directions; the default is to store each edge both ways",
+    )
 
     nodes = parser.add_argument_group("the nodes of --edges")
     nodes.add_argument("--num-nodes", type=int, metavar="N", help="the ids are 0 … N-1, with or without edges")
-    nodes.add_argument("--node-ids", type=Path, metavar="CSV",
-                       help="all ids, one a row below a header, in the order of the rows of --features")
+    nodes.add_argument(
+        "--node-ids",
+        type=Path,
+        metavar="CSV",
+        help="all ids, one a row below a header, in the order of the rows of --features",
+    )
     nodes.add_argument("--ids", choices=("auto", "integer", "string"), help="what the ids are; default: auto")
 
     data = parser.add_argument_group("what is known of the nodes")
-    data.add_argument("--labels", type=Path, metavar="CSV|NPY",
-                      help="columns node,label, a row a node and label; or an array with a class number a node "
-                           "(negative: unknown), or a row of zeros and ones a node")
+    data.add_argument(
+        "--labels",
+        type=Path,
+        metavar="CSV|NPY",
+        help="columns node,label, a row a node and label; or an array with a class number a node "
+        "(negative: unknown), or a row of zeros and ones a node",
+    )
     data.add_argument("--multilabel", action="store_true", help="several labels a node, even if no node has two")
     data.add_argument("--features", type=Path, metavar="NPY", help="an array with a row a node")
     data.add_argument("--embeddings", type=Path, metavar="NPY", help="rows to start the training from, one a node")
 
     split = parser.add_argument_group("which nodes train and test")
-    split.add_argument("--split", metavar="T,V,T",
-                       help="fractions of the labelled nodes for train, validation and test, at random; "
-                            "default: 0.6,0.2,0.2")
-    split.add_argument("--masks", type=Path, metavar="CSV|NPZ",
-                       help="columns node,split with train, val, test or none; or arrays train_mask, val_mask, "
-                            "test_mask")
+    split.add_argument(
+        "--split",
+        metavar="T,V,T",
+        help="fractions of the labelled nodes for train, validation and test, at random; default: 0.6,0.2,0.2",
+    )
+    split.add_argument(
+        "--masks",
+        type=Path,
+        metavar="CSV|NPZ",
+        help="columns node,split with train, val, test or none; or arrays train_mask, val_mask, test_mask",
+    )
     split.add_argument("--seed", type=int, default=1, help="of the random split; default: 1")
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
 
@@ -85,8 +112,13 @@ def run(arguments: Namespace) -> int:
     source = _read_source(arguments)
     show_stage("reading nodes")
     nodes, num_useless = read_node_data(
-        source, labels_path=arguments.labels, multilabel=arguments.multilabel, split_path=arguments.masks,
-        fractions=fractions, seed=arguments.seed, features_path=arguments.features,
+        source,
+        labels_path=arguments.labels,
+        multilabel=arguments.multilabel,
+        split_path=arguments.masks,
+        fractions=fractions,
+        seed=arguments.seed,
+        features_path=arguments.features,
         embeddings_path=arguments.embeddings,
     )
     show_stage(f"sorting {len(source.src):,} edges")

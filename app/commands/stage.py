@@ -1,4 +1,5 @@
 """A word to a person who waits."""
+
 from __future__ import annotations
 
 import sys

@@ -1,10 +1,11 @@
 """glpilot train: train on the ranks that mpirun or horovodrun started."""
+
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from glpilot.app.config.keys import Config, keys
+from glpilot.app.config.keys import Config, list_keys
 from glpilot.app.config.load import load
 from glpilot.app.config.presets import DEFAULT_PRESET, PRESETS, preset
 
@@ -17,13 +18,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, help="YAML file with sections and keys as below")
     parser.add_argument("--preset", choices=list(PRESETS), help="what the config starts from")
     parser.add_argument(
-        "--resume", default="none", metavar="auto|none|PATH",
+        "--resume",
+        default="none",
+        metavar="auto|none|PATH",
         help="auto: go on from the newest whole checkpoint, if there is one; or a checkpoint's folder (default: none)",
     )
     group = parser.add_argument_group(
         "config keys", "A value that begins with a minus sign needs an equals sign: --sampler.fanouts=-1,-1"
     )
-    for key, field in keys():
+    for key, field in list_keys():
         default = ",".join(map(str, field.default)) if isinstance(field.default, list) else field.default
         # argparse expands % signs in help.
         description = f"{field.description} (default: {default})".replace("%", "%%")
@@ -31,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    flags = {key: getattr(arguments, key) for key, _ in keys() if getattr(arguments, key) is not None}
+    flags = {key: getattr(arguments, key) for key, _ in list_keys() if getattr(arguments, key) is not None}
 
     from glpilot.app.runtime.agreement import on_first_rank
     from glpilot.app.runtime.device import set_num_threads

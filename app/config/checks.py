@@ -3,6 +3,7 @@
 Plain functions, which keys.py attaches to its classes. Each raises ValueError with what was expected and what was
 given; pydantic puts the key before it. Those that take one value return it, as pydantic wants it from them.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
 
 # What `embedding.split: dimension` leaves no choice in, for it has no remote rows to copy, to cache or to wait for.
 _WITHOUT_REMOTE_ROWS = {
-    "staleness.max_steps": 0, "cache.rows": 0, "cache.bytes": 0, "cache.fraction": 0, "aggregation.window_steps": 1,
+    "staleness.max_steps": 0,
+    "cache.rows": 0,
+    "cache.bytes": 0,
+    "cache.fraction": 0,
+    "aggregation.window_steps": 1,
 }
 
 

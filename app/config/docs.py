@@ -1,8 +1,9 @@
 """The tables of config keys in README.md, made from the classes in keys.py so that they cannot drift.
 
-    python -m glpilot.app.config.docs README.md             rewrites the section between the two markers
-    python -m glpilot.app.config.docs --check README.md     exit code 1 if the section is not what it would write
+python -m glpilot.app.config.docs README.md             rewrites the section between the two markers
+python -m glpilot.app.config.docs --check README.md     exit code 1 if the section is not what it would write
 """
+
 from __future__ import annotations
 
 import argparse
@@ -10,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from glpilot.app.config.keys import AUTO, RowCount, keys
+from glpilot.app.config.keys import AUTO, RowCount, list_keys
 from glpilot.app.config.presets import DEFAULT_PRESET, PRESETS, preset
 from glpilot.data.errors import UserError
 
@@ -24,7 +25,7 @@ _LIMITS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
 def render() -> str:
     """The section: a table for each part of the config, and what the presets set."""
     tables = {}
-    for key, field in keys():
+    for key, field in list_keys():
         row = (f"`{key}`", f"`{show_value(field.default)}`", describe_values(field), field.description or "")
         tables.setdefault(key.split(".")[0], []).append("| " + " | ".join(map(_escape, row)) + " |")
     heading = "| key | default | values | meaning |\n|---|---|---|---|"
@@ -52,7 +53,9 @@ def describe_values(field: Any) -> str:
         return f"{_TYPE_NAMES[get_args(annotation)[0]]}s with commas"
     limits = [
         f"{sign} {_show_limit(getattr(limit, name))}"
-        for limit in field.metadata for name, sign in _LIMITS if getattr(limit, name, None) is not None
+        for limit in field.metadata
+        for name, sign in _LIMITS
+        if getattr(limit, name, None) is not None
     ]
     return ", ".join([_TYPE_NAMES[annotation], *limits])
 
@@ -95,7 +98,8 @@ def main() -> int:
 def _describe_preset(name: str) -> str:
     values = [
         f"`{section}.{key}` {show_value(value)}"
-        for section, settings in preset(name).items() for key, value in settings.items()
+        for section, settings in preset(name).items()
+        for key, value in settings.items()
     ]
     default = ", the default" if name == DEFAULT_PRESET else ""
     return f"{default}: " + (", ".join(values) if values else "every key at its default")

@@ -2,14 +2,22 @@
 
 The flags of `glpilot train` and the tables in README.md are made from these classes.
 """
+
 from __future__ import annotations
 
-from typing import Any, List, Literal, Union
+from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from glpilot.app.config.checks import (
-    check_depth, check_fanouts, check_heads, check_one_size, check_row_count, check_split, refuse_truth, spell_truth,
+    check_depth,
+    check_fanouts,
+    check_heads,
+    check_one_size,
+    check_row_count,
+    check_split,
+    refuse_truth,
+    spell_truth,
 )
 
 AUTO = "auto"
@@ -22,12 +30,12 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_truth_for_number(cls, value: Any, info: ValidationInfo) -> Any:
-        wants_number = cls.model_fields[info.field_name].annotation in (int, float, List[int])
+        wants_number = cls.model_fields[info.field_name].annotation in (int, float, list[int])
         return refuse_truth(value) if wants_number else value
 
 
 class SamplerConfig(Section):
-    fanouts: List[int] = Field(
+    fanouts: list[int] = Field(
         [10, 10], description="neighbours sampled per node and layer, input layer first; -1 takes all"
     )
     batch_size: int = Field(1000, ge=1, description="seed nodes per rank and step, at most")
@@ -56,8 +64,10 @@ class EmbeddingConfig(Section):
     optimizer: Literal["sgd", "adagrad", "rowwise_adagrad", "adam"] = Field("adam", description="optimizer of the rows")
     lr: float = Field(0.01, gt=0, le=1000, description="learning rate of the rows")
     init_scale: float = Field(
-        0.05, ge=0, le=1000, description="rows start uniform in ±this, unless the graph was imported with "
-        "`--embeddings`"
+        0.05,
+        ge=0,
+        le=1000,
+        description="rows start uniform in ±this, unless the graph was imported with `--embeddings`",
     )
     fetch: Literal["rma", "alltoall"] = Field(
         "rma", description="how remote rows are read: one-sided MPI Get, or a two-sided exchange"
@@ -66,8 +76,9 @@ class EmbeddingConfig(Section):
         "nodes", description="what a rank holds of the table: the rows of its nodes, or (P3) some columns of all rows"
     )
     pipeline: bool = Field(
-        False, description="`split: dimension`: sum up the first layer of the next batch while this one computes, from "
-        "values that lack one update"
+        False,
+        description="`split: dimension`: sum up the first layer of the next batch while this one computes, from "
+        "values that lack one update",
     )
 
 
@@ -76,20 +87,23 @@ class StalenessConfig(Section):
         64, ge=-1, description="a copy of a remote row is used for at most this many steps; 0: never, -1: any number"
     )
     max_missed_updates: int = Field(
-        32, ge=-1, description="… and at most for the steps in which the row is expected to be updated so often; "
-        "-1: any number"
+        32,
+        ge=-1,
+        description="… and at most for the steps in which the row is expected to be updated so often; -1: any number",
     )
     buffer_rows: RowCount = Field(
-        AUTO, description="copies kept per rank; `auto`: of all remote rows that are read, at most three times as many "
-        "as the rank owns"
+        AUTO,
+        description="copies kept per rank; `auto`: of all remote rows that are read, at most three times as many "
+        "as the rank owns",
     )
     buffer_bytes: int = Field(0, ge=0, description="the same in bytes; 0: go by `buffer_rows`")
     buffer_fraction: float = Field(
         0, ge=0, le=1, description="the same as a share of all rows of the graph; 0: go by `buffer_rows`"
     )
     prefetch: Literal["auto", "true", "false"] = Field(
-        AUTO, description="ask for the next step's rows while this one computes, which makes them one step old; "
-        "`auto`: where the model computes on a GPU, for MPI needs the cores in the meantime"
+        AUTO,
+        description="ask for the next step's rows while this one computes, which makes them one step old; "
+        "`auto`: where the model computes on a GPU, for MPI needs the cores in the meantime",
     )
 
     _spell_truth = field_validator("prefetch", mode="before")(spell_truth)
@@ -105,14 +119,16 @@ class StalenessConfig(Section):
 
 class CacheConfig(Section):
     rows: RowCount = Field(
-        AUTO, description="hottest rows that every rank keeps on its device; `auto`: as many as lessen what a step "
-        "moves over the network and to the GPU, by the traffic model"
+        AUTO,
+        description="hottest rows that every rank keeps on its device; `auto`: as many as lessen what a step "
+        "moves over the network and to the GPU, by the traffic model",
     )
     bytes: int = Field(0, ge=0, description="the same in bytes, with optimizer state; 0: go by `rows`")
     fraction: float = Field(0, ge=0, le=1, description="the same as a share of all rows of the graph; 0: go by `rows`")
     hotness: Literal["auto", "presample", "analytical"] = Field(
-        "auto", description="how often rows are used: counted in epochs sampled before training, or computed from the "
-        "graph's structure; `auto`: counted where that takes at most 2,000 steps"
+        "auto",
+        description="how often rows are used: counted in epochs sampled before training, or computed from the "
+        "graph's structure; `auto`: counted where that takes at most 2,000 steps",
     )
     presample_epochs: int = Field(1, ge=1, description="epochs sampled before training (`presample`)")
     refresh_epochs: int = Field(
@@ -130,8 +146,11 @@ class CacheConfig(Section):
 
 class AggregationConfig(Section):
     window_steps: int = Field(
-        8, ge=1, le=1024, description="a gradient of a remote row waits up to so many batches, to be summed with the "
-        "next one of its row, and is sent while a batch computes; 1: it is sent at once"
+        8,
+        ge=1,
+        le=1024,
+        description="a gradient of a remote row waits up to so many batches, to be summed with the "
+        "next one of its row, and is sent while a batch computes; 1: it is sent at once",
     )
     on_host: bool = Field(
         True, description="the ranks of a host sum gradients of the same row before they leave the host"
@@ -179,8 +198,8 @@ class RunConfig(Section):
         0, ge=0, description="end this start after so many steps with a checkpoint and exit code 75; 0: never"
     )
     progress: Literal["auto", "bar", "lines", "none"] = Field(
-        "auto", description="progress bar and a line per epoch; `auto`: a bar only on a terminal (mpirun hides "
-        "terminals)"
+        "auto",
+        description="progress bar and a line per epoch; `auto`: a bar only on a terminal (mpirun hides terminals)",
     )
     tensorboard: bool = Field(False, description="also write metrics for TensorBoard into the run's folder")
 
@@ -203,7 +222,7 @@ class Config(Section):
         return self
 
 
-def keys() -> list[tuple[str, Any]]:
+def list_keys() -> list[tuple[str, Any]]:
     """All (dotted key, pydantic field) pairs, in the order of the classes."""
     return [
         (f"{section}.{name}", field)

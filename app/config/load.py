@@ -2,6 +2,7 @@
 
 An error names the key, what was expected and what was given, in one line.
 """
+
 from __future__ import annotations
 
 from pathlib import Path

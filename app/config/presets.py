@@ -1,4 +1,5 @@
 """The presets: named sets of values that a config can start from."""
+
 from __future__ import annotations
 
 from typing import Any

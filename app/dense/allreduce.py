@@ -1,4 +1,5 @@
 """The model's gradients, summed over all ranks in every step: synchronous data parallelism."""
+
 from __future__ import annotations
 
 from typing import Callable
@@ -23,8 +24,10 @@ class DenseSync:
             A function, collective: waits until every rank has submitted, leaves the sums in the parameters'
             `.grad`, returns the global loss.
         """
-        grads = [parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
-                 for parameter in self._parameters]
+        grads = [
+            parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
+            for parameter in self._parameters
+        ]
         flat = torch.cat([grad.flatten() for grad in grads] + [loss.detach().reshape(1)])
         handle = hvd.allreduce_async_(flat, name="dense", op=hvd.Sum) if self._num_ranks > 1 else None
 

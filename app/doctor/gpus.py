@@ -1,4 +1,5 @@
 """GPUs: can torch use those that the machine has?"""
+
 from __future__ import annotations
 
 import os

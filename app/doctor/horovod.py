@@ -1,8 +1,9 @@
 """Horovod: was it built for the MPI that mpi4py takes, and does it see the same ranks?"""
+
 from __future__ import annotations
 
 import sys
-from typing import Sequence
+from collections.abc import Sequence
 
 from glpilot.app.doctor.mpi import check_thread_level, loaded_mpi_libraries
 from glpilot.app.doctor.report import SETUP, Finding, Report

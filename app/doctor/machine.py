@@ -1,10 +1,10 @@
 """This machine: cores, memory that ranks share, memory that may be locked, and the compiler."""
+
 from __future__ import annotations
 
 import os
 import resource
 import shutil
-from typing import Optional
 
 from glpilot.app.doctor.packages import installed_version
 from glpilot.app.doctor.report import SETUP, Finding, Report, show_bytes
@@ -40,7 +40,7 @@ def check_shared_memory(total_bytes: int, free_bytes: int) -> list[Finding]:
     return [Finding(f"/dev/shm has {show_bytes(free_bytes)} free: graphs and rows are shared there", remedy)]
 
 
-def check_compiler(path: Optional[str], horovod_installed: bool) -> list[Finding]:
+def check_compiler(path: str | None, horovod_installed: bool) -> list[Finding]:
     """Only building Horovod needs one."""
     if path is not None or horovod_installed:
         return []

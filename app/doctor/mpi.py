@@ -1,12 +1,13 @@
 """MPI: which library mpi4py takes, what it can do, and does the launcher belong to it?"""
+
 from __future__ import annotations
 
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Mapping, Optional, Sequence
 
 from glpilot.app.doctor.report import SETUP, Finding, Report, first_line
 from glpilot.app.runtime.launcher import promised_size
@@ -73,7 +74,7 @@ def check_world_size(world_size: int, environ: Mapping[str, str]) -> list[Findin
     ]
 
 
-def check_mpirun(path: Optional[str], mpirun_version: str, library_version: str) -> list[Finding]:
+def check_mpirun(path: str | None, mpirun_version: str, library_version: str) -> list[Finding]:
     """Does the mpirun on PATH belong to the MPI library?"""
     remedy = "source .venv/bin/activate, or put .venv/bin (or a system MPI's bin) first on PATH"
     if path is None:
@@ -84,7 +85,7 @@ def check_mpirun(path: Optional[str], mpirun_version: str, library_version: str)
     return [Finding(f"mpirun on PATH ({path}) is of {' '.join(launcher)}, the library is {' '.join(library)}", remedy)]
 
 
-def mpi_flavour(text: str) -> Optional[tuple[str, str]]:
+def mpi_flavour(text: str) -> tuple[str, str] | None:
     """(name, version) from MPI's library version string or `mpirun --version`; None if it is another MPI."""
     found = re.search(r"(?:MPICH Version:|HYDRA build details:\s*Version:)\s*(\S+)", text)
     if found:

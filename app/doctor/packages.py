@@ -1,12 +1,13 @@
 """Python and the packages: are they there, can they be imported, and are they of the versions that were tested?"""
+
 from __future__ import annotations
 
 import os
 import platform
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module, metadata
-from typing import Mapping, Optional, Sequence
 
 from glpilot.app.doctor.report import SETUP, Finding, Report, first_line
 
@@ -52,7 +53,7 @@ def check_packages(errors: Mapping[str, str]) -> list[Finding]:
     return [Finding(f"{package} cannot be imported ({why})", SETUP) for package, why in errors.items()]
 
 
-def check_pins(requirements: Sequence[str], installed: Mapping[str, Optional[str]]) -> list[Finding]:
+def check_pins(requirements: Sequence[str], installed: Mapping[str, str | None]) -> list[Finding]:
     """The versions that the package was tested with; `requirements` as in the package's metadata."""
     findings = []
     for text in requirements:
@@ -79,7 +80,7 @@ def check_same_versions(reports: Sequence[Report]) -> list[Finding]:
     ]
 
 
-def installed_version(package: str) -> Optional[str]:
+def installed_version(package: str) -> str | None:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,5 @@
 """All probes, in order, and the report that they make of this rank."""
+
 from __future__ import annotations
 
 import socket

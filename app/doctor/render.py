@@ -1,7 +1,8 @@
 """Makes the lines that `glpilot doctor` prints out of the reports of all ranks."""
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from glpilot.app.doctor.packages import check_same_versions
 from glpilot.app.doctor.report import Finding, Report

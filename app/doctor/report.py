@@ -1,4 +1,5 @@
 """What the doctor writes down about a machine: facts and findings, each of them a line of text."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -26,12 +27,11 @@ class Report:
 
 def show_bytes(count: float) -> str:
     """A size for people to read, in powers of 1024."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            break
+    units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while count >= 1024 and len(units) > 1:
         count /= 1024
-    else:
-        unit = "TiB"
+        del units[0]
+    unit = units[0]
     return f"{count:.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
 
 

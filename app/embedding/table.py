@@ -3,10 +3,12 @@
 This puts the three rooms below together: rows/ (where a row lives and how it is updated), copies/ (where else it may be
 read) and gradients/ (how its gradient comes home). The order in which they act is the step's (app/training/step.py).
 """
+
 from __future__ import annotations
 
 from collections import Counter
-from typing import Callable, Iterable
+from collections.abc import Iterable
+from typing import Callable
 
 import numpy as np
 import torch
@@ -36,7 +38,7 @@ class LearnableTable:
         store: where the rows live.
         state: float32 [num_rows_local, …]: the sparse optimizer's state of this rank's rows.
         lr: learning rate in the last step.
-        techniques: what `adopt` took, and with it `cache`, `buffer`, `reader`, `window` (None where gradients do not wait),
+        techniques: what `adopt` took, and with it `cache`, `buffer`, `reader`, `window` (None: gradients do not wait),
             `hot_sync` and `cold_sync`.
         access_counter: of the steps since the hot rows were chosen; None if they are never chosen anew.
         staleness: of the rows that copies gave so far.
@@ -44,8 +46,14 @@ class LearnableTable:
     """
 
     def __init__(
-        self, communicator: Communicator, store: EmbeddingStore, optimizer: SparseOptimizer, lr: float,
-        device: torch.device, counters: Counter[str], counts_accesses: bool,
+        self,
+        communicator: Communicator,
+        store: EmbeddingStore,
+        optimizer: SparseOptimizer,
+        lr: float,
+        device: torch.device,
+        counters: Counter[str],
+        counts_accesses: bool,
     ):
         """`adopt` must follow.
 
@@ -78,8 +86,15 @@ class LearnableTable:
         if techniques.window_steps > 1:
             self.window = GradientWindow(techniques.window_steps, techniques.window_rows, self.store.dim)
         self.reader = RowReader(
-            self.store, self._communicator.is_near, self.cache, self.buffer, self.staleness, techniques.hotness,
-            techniques.max_steps, techniques.max_missed_updates, self._device,
+            self.store,
+            self._communicator.is_near,
+            self.cache,
+            self.buffer,
+            self.staleness,
+            techniques.hotness,
+            techniques.max_steps,
+            techniques.max_missed_updates,
+            self._device,
         )
         common = (self._communicator, self.store.dim, techniques.sums_on_host, self._counters)
         self.hot_sync = HotSync(techniques.hot_sync, len(techniques.hot_nids), *common)

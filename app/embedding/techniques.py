@@ -1,4 +1,5 @@
 """Which of GLPilot's techniques a run uses, and how large: a value, chosen by app/training/techniques.py."""
+
 from __future__ import annotations
 
 import hashlib

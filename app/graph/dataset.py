@@ -1,4 +1,5 @@
 """What a rank trains on: the partition book, the host's topology, and the data of the nodes that the rank owns."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glpilot.app.runtime.agreement import agreement
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.graph.ownership import rank_offsets
 from glpilot.app.graph.topology import Topology
+from glpilot.app.runtime.agreement import agreement
+from glpilot.app.runtime.communicator import Communicator
 from glpilot.data.errors import UserError
 from glpilot.data.graph import NodeData, concatenate_nodes
 from glpilot.data.part import Part, part_path, read_part
@@ -96,4 +97,6 @@ def _check_labels(nodes: NodeData, folder: Path) -> None:
     if not nodes.is_multilabel and used.any():
         labels = nodes.labels[used]
         if labels.min() < 0 or labels.max() >= nodes.num_classes:
-            raise UserError(f"{folder}: a node of a split has no label in 0 … {nodes.num_classes - 1}; import the graph again")
+            raise UserError(
+                f"{folder}: a node of a split has no label in 0 … {nodes.num_classes - 1}; import the graph again"
+            )

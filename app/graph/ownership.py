@@ -1,7 +1,8 @@
 """Which rank owns which nodes: a pure value."""
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 

@@ -1,9 +1,10 @@
-"""The neighbourhoods sampled for a step's seeds. A sample is a pure function of its key, so no generator's state is kept."""
+"""The neighbourhoods sampled for a step's seeds: a pure function of a key, so no generator's state is kept."""
+
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Iterator, Sequence
 
 import dgl
 import numpy as np
@@ -52,7 +53,7 @@ class NeighborSampler:
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """With more threads, which of DGL's generators draws for a node, and the order of inputs, vary from call to call."""
+    """With more threads, which generator of DGL's draws for a node, and the order of inputs, vary by the call."""
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)  # of the OpenMP runtime that DGL shares
     try:

@@ -1,7 +1,11 @@
-"""Which nodes each step trains on: a pure function of (seed, epoch, step, rank), so a resumed run needs no generator's state."""
+"""Which nodes each step trains on.
+
+A pure function of (seed, epoch, step, rank), so a resumed run needs no generator's state.
+"""
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 

@@ -1,4 +1,5 @@
 """The whole graph's in-edges, once per host in shared memory, so that sampling needs no network."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """Graph attention (Veličković et al., ICLR 2018): heads concatenated in hidden layers, averaged in the last."""
+
 from __future__ import annotations
 
 import torch
@@ -42,7 +43,9 @@ class GAT(GNN):
 
     def complete_first(self, block, sums: Tensor) -> Tensor:
         conv = self.layers[0]
-        projected, residual = sums.unflatten(1, conv.attn_l.shape[1:]).split([block.num_src_nodes(), block.num_dst_nodes()])
+        projected, residual = sums.unflatten(1, conv.attn_l.shape[1:]).split(
+            [block.num_src_nodes(), block.num_dst_nodes()]
+        )
         score_of_source = (projected * conv.attn_l).sum(dim=-1, keepdim=True)
         score_of_target = (projected[: block.num_dst_nodes()] * conv.attn_r).sum(dim=-1, keepdim=True)
         attention = edge_softmax(block, conv.leaky_relu(u_add_v(block, score_of_source, score_of_target)))

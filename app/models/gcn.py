@@ -3,6 +3,7 @@
 The symmetric normalisation uses the nodes' true degrees, not those within the block, and a node's sampled
 neighbours stand for all of them; so the expectation is that of the full graph, whatever else is in the batch.
 """
+
 from __future__ import annotations
 
 import dgl.function as fn

@@ -1,9 +1,9 @@
 """What all models share: layers applied block by block, dropout, and the loss."""
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 

@@ -1,4 +1,5 @@
 """GraphSAGE with mean aggregation (Hamilton et al., NeurIPS 2017)."""
+
 from __future__ import annotations
 
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 """config.yaml in a run's folder: every key resolved, and the parts that the run trains on."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -29,7 +30,9 @@ def read_config(run: Path) -> tuple[dict[str, Any], Path]:
     """
     path = Path(run) / "config.yaml"
     if not path.is_file():
-        raise UserError(f"{run}: expected a run's folder with config.yaml; train one with: glpilot train PARTS --run {run}")
+        raise UserError(
+            f"{run}: expected a run's folder with config.yaml; train one with: glpilot train PARTS --run {run}"
+        )
     content = read_yaml(path)
     parts = content.pop(PARTS_KEY, None)
     if not isinstance(parts, str):

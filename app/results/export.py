@@ -3,21 +3,22 @@
 Rows stand in the order of the partition, which is not that of the input; the id beside each row says which node
 it is.
 """
+
 from __future__ import annotations
 
 import contextlib
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import h5py
 import numpy as np
 import pandas as pd
 
+from glpilot.app.graph.dataset import Dataset
 from glpilot.app.runtime.agreement import agreement
 from glpilot.app.runtime.communicator import Communicator
-from glpilot.app.graph.dataset import Dataset
 from glpilot.data import hdf5, schema
 from glpilot.data.errors import UserError
 from glpilot.data.hdf5 import create_dataset
@@ -71,9 +72,7 @@ def write_rows(communicator: Communicator, dataset: Dataset, rows: np.ndarray, w
                 temporary.unlink(missing_ok=True)
 
 
-def _write_hdf5(
-    communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path
-) -> None:
+def _write_hdf5(communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path) -> None:
     """Ranks take turns, since HDF5 wants one writer at a time."""
     start = dataset.start_nid
     for turn in range(communicator.size):
@@ -115,9 +114,7 @@ def _write_npy(
         _write_pieces(ids_path, [(offset, ids)])
 
 
-def _write_csv(
-    communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path
-) -> None:
+def _write_csv(communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path) -> None:
     """Every rank formats its own lines, then all write at once, each after the ranks below it."""
     prefix = "x" if what == "embeddings" else "logit"
     text = b"".join(_csv_blocks(dataset.nodes.original_ids, rows))

@@ -1,4 +1,5 @@
 """How often each rank reads each row, kept with the run: runs/NAME/hotness/epoch-E/rank-R.h5, as of epoch E."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -32,7 +33,7 @@ def save_access_rates(communicator: Communicator, run: Path, epoch: int, rates: 
 
 
 def load_access_rates(communicator: Communicator, run: Path, epoch: int, num_nodes: int) -> np.ndarray | None:
-    """Collective: what `save_access_rates` kept of this rank; None if that was not for so many ranks, or is not there any more.
+    """Collective: what `save_access_rates` kept of this rank; None if it is gone, or was for other ranks.
 
     Raises:
         AgreedError: a file is damaged.

@@ -2,18 +2,19 @@
 
 The observation that GLPilot rests on shows here: rare rows cause most of the loading and few of the updates.
 """
+
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import numpy as np
 from mpi4py import MPI
 
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.embedding.copies import traffic
-from glpilot.app.embedding.copies.staleness import max_ages
 from glpilot.app.embedding.copies.hotness import Hotness, share_curve
+from glpilot.app.embedding.copies.staleness import max_ages
+from glpilot.app.runtime.communicator import Communicator
 from glpilot.data.hdf5 import replace_atomically
 
 MAX_STEPS = (8, 32, 128, -1)
@@ -41,7 +42,9 @@ class HotnessReport:
 
     def line(self, method: str) -> str:
         """The observation in numbers."""
-        accesses, loads, updates = (share_curve(amounts, self.updates) for amounts in (self.accesses, self.loads, self.updates))
+        accesses, loads, updates = (
+            share_curve(amounts, self.updates) for amounts in (self.accesses, self.loads, self.updates)
+        )
         rare = f", {1 - loads[50]:.0%} of the loads from other hosts" if self.loads.any() else ""
         return (
             f"hotness (by {method}): the most updated 10% of the rows have {updates[10]:.0%} of the updates and "
@@ -62,7 +65,11 @@ class HotnessReport:
         figure = Figure(figsize=(6, 4), layout="constrained")
         axes = figure.subplots()
         percent = np.linspace(0, 100, 101)
-        for name, amounts in (("updates", self.updates), ("accesses", self.accesses), ("loads from other hosts", self.loads)):
+        for name, amounts in (
+            ("updates", self.updates),
+            ("accesses", self.accesses),
+            ("loads from other hosts", self.loads),
+        ):
             if amounts.any():
                 axes.plot(percent, 100 * share_curve(amounts, self.updates), label=name)
         axes.set(xlabel="rows, the most updated first (%)", ylabel="share (%)", xlim=(0, 100), ylim=(0, 100))
@@ -86,7 +93,9 @@ def _expect(
     yield "fetched, by staleness.max_steps (across; -1: no limit) and staleness.max_missed_updates (down)"
     yield "      " + "".join(f"{steps:>10}" for steps in MAX_STEPS)
     for missed in MAX_MISSED_UPDATES:
-        fetched = [mean(traffic.fetch_rates(far_access, max_ages(far_update, steps, missed)).sum()) for steps in MAX_STEPS]
+        fetched = [
+            mean(traffic.fetch_rates(far_access, max_ages(far_update, steps, missed)).sum()) for steps in MAX_STEPS
+        ]
         yield f"{missed:>6}" + "".join(f"{rows:>10,.0f}" for rows in fetched)
     yield ""
     yield "gradients sent, by aggregation.window_steps"
@@ -98,7 +107,10 @@ def _expect(
     for share in CACHE_SHARES:
         num_hot = int(share * len(accesses))
         touched = by_heat[:num_hot].sum() / layout.num_senders
-        megabytes = [traffic.hot_sync_bytes(kind, layout, num_hot, touched) / 1e6 for kind in ("sparse_allreduce", "dense_allreduce")]
+        megabytes = [
+            traffic.hot_sync_bytes(kind, layout, num_hot, touched) / 1e6
+            for kind in ("sparse_allreduce", "dense_allreduce")
+        ]
         yield f"{share:>6}" + "".join(f"{value:>10.2f}" for value in megabytes)
 
 

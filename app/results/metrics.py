@@ -1,4 +1,5 @@
 """What a run writes down while it goes: metrics.jsonl, and TensorBoard on request. Rank 0 only."""
+
 from __future__ import annotations
 
 import json
@@ -19,7 +20,7 @@ class MetricsWriter:
         """
         path = Path(run) / "metrics.jsonl"
         try:
-            self._file = open(path, "ab")
+            self._file = open(path, "ab")  # noqa: SIM115 - `close` closes it
             self._file.truncate(min(keep_bytes, os.fstat(self._file.fileno()).st_size))
             self._file.seek(0, os.SEEK_END)
         except OSError as error:

@@ -1,4 +1,5 @@
 """What a run tells at the terminal while it goes. Rank 0 only."""
+
 from __future__ import annotations
 
 import sys
@@ -17,8 +18,14 @@ class Progress:
     def start_epoch(self, epoch: int, num_epochs: int, done: int, num_steps: int) -> None:
         if self._shows_bar:
             self._bar = tqdm(
-                total=num_steps, initial=done, desc=f"epoch {epoch}/{num_epochs}", unit="step", leave=False,
-                mininterval=0.5, file=sys.stderr, dynamic_ncols=True,
+                total=num_steps,
+                initial=done,
+                desc=f"epoch {epoch}/{num_epochs}",
+                unit="step",
+                leave=False,
+                mininterval=0.5,
+                file=sys.stderr,
+                dynamic_ncols=True,
             )
 
     def advance(self, loss: float) -> None:

@@ -1,4 +1,5 @@
 """summary.json and the table at the end of a run: what it reached, and what it cost."""
+
 from __future__ import annotations
 
 import json
@@ -11,16 +12,18 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from glpilot.app.embedding.copies.staleness import StalenessRecord
 from glpilot.app.runtime.clock import STAGES
 from glpilot.app.runtime.communicator import Communicator
-from glpilot.app.embedding.copies.staleness import StalenessRecord
 from glpilot.data.hdf5 import replace_atomically
 
 _ROWS = ("input", "hot", "owned", "near", "buffered", "fetched")
 _GRADIENTS = ("far", "due", "sent")
 _BYTES = ("fetch", "sparse_sync", "dense_sync")
 _COUNTERS = (
-    "steps", *(f"{kind}_rows" for kind in _ROWS), *(f"{kind}_gradients" for kind in _GRADIENTS),
+    "steps",
+    *(f"{kind}_rows" for kind in _ROWS),
+    *(f"{kind}_gradients" for kind in _GRADIENTS),
     *(f"{kind}_bytes" for kind in _BYTES),
 )
 
@@ -43,8 +46,12 @@ class Cost:
 
 
 def summarise(
-    communicator: Communicator, num_parts: int, epoch_seconds: list[float], steps_per_epoch: int,
-    metrics: dict[str, float], cost: Cost,
+    communicator: Communicator,
+    num_parts: int,
+    epoch_seconds: list[float],
+    steps_per_epoch: int,
+    metrics: dict[str, float],
+    cost: Cost,
 ) -> dict[str, Any]:
     """Collective: the content of summary.json, the same on every rank.
 
@@ -77,7 +84,7 @@ def summarise(
 
 
 def describe_staleness(communicator: Communicator, record: StalenessRecord) -> dict[str, Any]:
-    """Collective: how stale the rows were that all ranks took from copies, since the start of the run or its resumption.
+    """Collective: how stale the rows were that all ranks took from copies, in this start of the run.
 
     Histograms count rows, in classes by powers of two.
     """
@@ -121,12 +128,17 @@ def format_table(summary: dict[str, Any]) -> str:
     if seconds:
         lines.append(("seconds per epoch", f"{np.median(seconds):.3f} (median)"))
     for name in ("accuracy", "micro_f1", "macro_f1"):
-        values = [f"{split} {summary[f'{split}_{name}']:.4f}" for split in ("val", "test")
-                  if summary.get(f"{split}_{name}") is not None]
+        values = [
+            f"{split} {summary[f'{split}_{name}']:.4f}"
+            for split in ("val", "test")
+            if summary.get(f"{split}_{name}") is not None
+        ]
         if values:
             lines.append((name.replace("_", "-"), ", ".join(values)))
     total = sum(summary["stage_seconds"].values()) or 1.0
-    stages = [f"{stage} {value / total:.0%}" for stage, value in summary["stage_seconds"].items() if value / total > 0.005]
+    stages = [
+        f"{stage} {value / total:.0%}" for stage, value in summary["stage_seconds"].items() if value / total > 0.005
+    ]
     rows, gradients, staleness = (summary[key] for key in ("rows_per_step", "gradients_per_step", "staleness"))
     sources = [f"{rows[kind]:,.0f} {kind}" for kind in _ROWS[1:] if rows[kind]]
     lines += [
@@ -137,10 +149,13 @@ def format_table(summary: dict[str, Any]) -> str:
     if gradients["far"]:
         lines.append(("gradients per step", f"{gradients['far']:,.0f} for other hosts, {gradients['sent']:,.0f} sent"))
     if rows["buffered"]:
-        lines.append((
-            "staleness", f"{staleness['mean_steps']:.1f} steps (at most {staleness['max_steps']}), "
-            f"{staleness['mean_missed_updates']:.1f} updates missed (at most {staleness['max_missed_updates']})"
-        ))
+        lines.append(
+            (
+                "staleness",
+                f"{staleness['mean_steps']:.1f} steps (at most {staleness['max_steps']}), "
+                f"{staleness['mean_missed_updates']:.1f} updates missed (at most {staleness['max_missed_updates']})",
+            )
+        )
     lines += [
         ("peak memory", f"{summary['peak_memory_bytes'] / 2**20:,.0f} MiB (largest rank)"),
     ]

@@ -1,8 +1,10 @@
 """How ranks agree: a mistake that one rank meets becomes one of all, so that none waits for a rank that has left."""
+
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Callable, Iterator, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Callable, TypeVar
 
 from glpilot.data.errors import UserError, describe
 

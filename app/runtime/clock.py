@@ -1,9 +1,21 @@
 """Where the time of a step goes."""
+
 from __future__ import annotations
 
 import time
 
-STAGES = ("sample", "gather", "fetch", "forward", "backward", "aggregate", "sync_sparse", "sync_dense", "update", "wait")
+STAGES = (
+    "sample",
+    "gather",
+    "fetch",
+    "forward",
+    "backward",
+    "aggregate",
+    "sync_sparse",
+    "sync_dense",
+    "update",
+    "wait",
+)
 
 
 class StageClock:

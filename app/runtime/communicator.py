@@ -2,22 +2,24 @@
 
 Everything of ours runs on a duplicate of MPI_COMM_WORLD; Horovod makes its own.
 """
+
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 # Read when Horovod starts. A short cycle keeps its operations quick, and its background thread, which enters MPI
 # every cycle, drives the progress that other ranks' one-sided reads of our rows depend on.
 os.environ.setdefault("HOROVOD_CYCLE_TIME", "0.5")
 os.environ.setdefault("DGLBACKEND", "pytorch")
 
-import horovod.torch as hvd  # noqa: E402
-import numpy as np  # noqa: E402
-from mpi4py import MPI  # noqa: E402
+import horovod.torch as hvd
+import numpy as np
+from mpi4py import MPI
 
-from glpilot.app.runtime.launcher import promised_size  # noqa: E402
-from glpilot.data.errors import UserError  # noqa: E402
+from glpilot.app.runtime.launcher import promised_size
+from glpilot.data.errors import UserError
 
 
 class Communicator:

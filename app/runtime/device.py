@@ -1,4 +1,5 @@
 """Where a rank computes: its GPU or the CPU, and with how many threads."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """Arrays that the ranks of one host share."""
+
 from __future__ import annotations
 
 import numpy as np

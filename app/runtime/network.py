@@ -1,4 +1,5 @@
 """What this host's network interfaces have sent: the truth that counters of our own can be held against."""
+
 from __future__ import annotations
 
 from pathlib import Path

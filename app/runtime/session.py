@@ -1,15 +1,18 @@
 """The frame of a command that runs on ranks: all of them begin together, and one rank's error ends all."""
+
 from __future__ import annotations
 
 import contextlib
 import sys
 import traceback
-from typing import Iterator
+from collections.abc import Iterator
+
+# Before mpi4py, which takes the MPI that Horovod has loaded.
+from glpilot.app.runtime.communicator import Communicator  # isort: skip
+from mpi4py import MPI
 
 from glpilot.app.runtime.agreement import AgreedError
-from glpilot.app.runtime.communicator import Communicator  # before mpi4py, which takes the MPI that Horovod has loaded
 from glpilot.data.errors import UserError, describe
-from mpi4py import MPI
 
 FAULT_EXIT_CODE = 1
 
@@ -38,5 +41,7 @@ def session() -> Iterator[Communicator]:
         print(f"glpilot: rank {rank}: {describe(error)}", file=sys.stderr, flush=True)
         MPI.COMM_WORLD.Abort(2)
     except Exception:
-        print(f"glpilot: rank {MPI.COMM_WORLD.Get_rank()} failed:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+        print(
+            f"glpilot: rank {MPI.COMM_WORLD.Get_rank()} failed:\n{traceback.format_exc()}", file=sys.stderr, flush=True
+        )
         MPI.COMM_WORLD.Abort(FAULT_EXIT_CODE)

@@ -1,4 +1,5 @@
 """A step's batch, sampled and planned, before anything is read."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

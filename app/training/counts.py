@@ -1,4 +1,5 @@
 """How many rows a step has read, by where they came from, and the bytes that crossed hosts for them."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -12,8 +13,12 @@ from glpilot.app.runtime.communicator import Communicator
 
 
 def count_rows(
-    counters: Counter[str], communicator: Communicator, plan: AccessPlan, reading: Reading | None,
-    embeddings: EmbeddingStore | None, features: EmbeddingStore | None,
+    counters: Counter[str],
+    communicator: Communicator,
+    plan: AccessPlan,
+    reading: Reading | None,
+    embeddings: EmbeddingStore | None,
+    features: EmbeddingStore | None,
 ) -> None:
     """Add a step to the counters. The kinds of rows add up to "input_rows".
 
@@ -27,8 +32,11 @@ def count_rows(
         num_owned, num_near, num_far = _by_distance(communicator, reading.cold)
         num_fetched = num_far - reading.num_buffered
         counts = dict(
-            hot_rows=len(reading.hot_slots), owned_rows=num_owned, near_rows=num_near,
-            buffered_rows=reading.num_buffered, fetched_rows=num_fetched,
+            hot_rows=len(reading.hot_slots),
+            owned_rows=num_owned,
+            near_rows=num_near,
+            buffered_rows=reading.num_buffered,
+            fetched_rows=num_fetched,
         )
         fetch_bytes += num_fetched * embeddings.record_bytes
     counters.update(steps=1, input_rows=len(plan), fetch_bytes=fetch_bytes, **counts)

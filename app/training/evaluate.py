@@ -1,18 +1,19 @@
 """How good the model is on a split: accuracy, and F1 where nodes have several labels."""
+
 from __future__ import annotations
 
-from typing import Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import torch
 from mpi4py import MPI
 
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.config.keys import Config
-from glpilot.app.graph.dataset import Dataset
 from glpilot.app.embedding.rows.plan import plan_access
-from glpilot.app.training.inference import infer
+from glpilot.app.graph.dataset import Dataset
 from glpilot.app.graph.sampler import NeighborSampler
+from glpilot.app.runtime.communicator import Communicator
+from glpilot.app.training.inference import infer
 from glpilot.app.training.state import LearnableState
 
 EVALUATION_KEY = 2**31 - 1  # keeps the samples of an evaluation apart from those of any epoch

@@ -4,6 +4,7 @@ A layer is computed for all nodes before the next begins, and each rank publishe
 store of their own. So a node's neighbourhood is read once per layer, however deep the model is (the idea of
 layer-wise inference in GraphSAGE's and DGL's examples).
 """
+
 from __future__ import annotations
 
 from typing import Callable
@@ -13,14 +14,14 @@ import torch
 from mpi4py import MPI
 from torch import Tensor
 
-from glpilot.app.runtime.communicator import Communicator
-from glpilot.app.graph.dataset import Dataset
 from glpilot.app.embedding.rows.plan import AccessPlan, plan_access
 from glpilot.app.embedding.rows.records import rows_of
 from glpilot.app.embedding.rows.store import EmbeddingStore
-from glpilot.app.training.inputs import NodeInputs
-from glpilot.app.models.gnn import GNN
+from glpilot.app.graph.dataset import Dataset
 from glpilot.app.graph.sampler import NeighborSampler
+from glpilot.app.models.gnn import GNN
+from glpilot.app.runtime.communicator import Communicator
+from glpilot.app.training.inputs import NodeInputs
 
 CHUNK_EDGES = 400_000
 

@@ -1,17 +1,18 @@
 """What enters the first layer: learnable embedding rows, given features, or both side by side."""
+
 from __future__ import annotations
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from glpilot.app.runtime.agreement import AgreedError
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.config.keys import Config
-from glpilot.app.graph.dataset import Dataset
 from glpilot.app.embedding.rows.plan import AccessPlan
 from glpilot.app.embedding.rows.records import rows_of
 from glpilot.app.embedding.rows.store import EmbeddingStore
+from glpilot.app.graph.dataset import Dataset
+from glpilot.app.runtime.agreement import AgreedError
+from glpilot.app.runtime.communicator import Communicator
 
 
 class NodeInputs:

@@ -1,4 +1,5 @@
 """Steps and epochs: when to train, to evaluate, to choose hot rows anew, and to write a checkpoint."""
+
 from __future__ import annotations
 
 import math
@@ -32,8 +33,16 @@ class TrainingLoop:
     """Steps and epochs from a position to the end of training, with checkpoints on the way."""
 
     def __init__(
-        self, communicator: Communicator, config: Config, dataset: Dataset, trainer: Trainer, schedule: SeedSchedule,
-        position: Position, run: Path, writer: MetricsWriter | None, progress: Progress,
+        self,
+        communicator: Communicator,
+        config: Config,
+        dataset: Dataset,
+        trainer: Trainer,
+        schedule: SeedSchedule,
+        position: Position,
+        run: Path,
+        writer: MetricsWriter | None,
+        progress: Progress,
     ):
         """`writer` is that of rank 0, None on the others."""
         self._communicator = communicator
@@ -68,11 +77,13 @@ class TrainingLoop:
         prepared = self._prepare(position.step_in_epoch)
         while position.step_in_epoch < num_steps:
             step = position.step_in_epoch
-            # Sampled here already, so that the step can ask for its rows; the owners of the step before write meanwhile.
+            # Sampled already, so that the step can ask for its rows; the owners of the step before write meanwhile.
             next_prepared = self._prepare(step + 1) if trainer.looks_ahead and step + 1 < num_steps else None
             trainer.finish_step()
             lr_scale = scale_lr(
-                config.train.lr_schedule, position.epoch * num_steps + step, config.train.warmup_steps,
+                config.train.lr_schedule,
+                position.epoch * num_steps + step,
+                config.train.warmup_steps,
                 config.train.epochs * num_steps,
             )
             loss = trainer.step(prepared, next_prepared, self._schedule.num_seeds_global(step), lr_scale)

@@ -1,4 +1,5 @@
 """How the learning rates change over a run."""
+
 from __future__ import annotations
 
 import math

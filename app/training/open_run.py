@@ -1,10 +1,11 @@
 """A finished run in memory, to evaluate or to export it on any number of ranks."""
+
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
 
 from glpilot.app.config.keys import Config
 from glpilot.app.graph.dataset import Dataset, load_dataset

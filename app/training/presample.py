@@ -1,12 +1,13 @@
 """The hotness of a run's rows before training: counted in epochs that are sampled only, or calculated."""
+
 from __future__ import annotations
 
 import numpy as np
 from mpi4py import MPI
 
 from glpilot.app.config.keys import Config
-from glpilot.app.graph.dataset import Dataset
 from glpilot.app.embedding.copies.hotness import AccessCounter, Hotness, inclusion_probabilities, log_absences
+from glpilot.app.graph.dataset import Dataset
 from glpilot.app.graph.sampler import NeighborSampler
 from glpilot.app.graph.seeds import SeedSchedule
 from glpilot.app.runtime.communicator import Communicator
@@ -15,7 +16,9 @@ MAX_PRESAMPLE_STEPS = 2000  # of `auto`
 PRESAMPLE_KEY = 2**31 - 2  # keeps these samples apart from those of any epoch and of evaluations
 
 
-def measure_hotness(communicator: Communicator, config: Config, dataset: Dataset, schedule: SeedSchedule) -> tuple[Hotness, str]:
+def measure_hotness(
+    communicator: Communicator, config: Config, dataset: Dataset, schedule: SeedSchedule
+) -> tuple[Hotness, str]:
     """Collective: how often rows will be used, by sampling or by calculation, and which of the two it was."""
     method = config.cache.hotness
     num_steps = config.cache.presample_epochs * schedule.steps_per_epoch

@@ -3,6 +3,7 @@
 What waits can wait on only under the same techniques on the same ranks (`load_waiting`); elsewhere its gradients are
 applied and its copies forgotten (`settle_waiting`).
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -16,7 +17,11 @@ from glpilot.app.results.checkpoint.manifest import check_fit, read_manifest
 from glpilot.app.results.checkpoint.model_file import MODEL_FILE, read_model
 from glpilot.app.results.checkpoint.position import Position
 from glpilot.app.results.checkpoint.shard import (
-    read_rows, read_techniques, read_waiting, read_waiting_gradients, shard_path,
+    read_rows,
+    read_techniques,
+    read_waiting,
+    read_waiting_gradients,
+    shard_path,
 )
 from glpilot.app.runtime.agreement import agreement
 from glpilot.app.runtime.communicator import Communicator

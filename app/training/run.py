@@ -1,4 +1,5 @@
 """A training run: load, resume, train epoch by epoch, evaluate, sum up."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -80,8 +81,15 @@ def make_trainer(communicator: Communicator, config: Config, dataset: Dataset) -
 
 
 def _adopt_techniques(
-    communicator: Communicator, config: Config, dataset: Dataset, schedule: SeedSchedule, trainer: Trainer,
-    position: Position, run: Path, folder: Path | None, progress: Progress,
+    communicator: Communicator,
+    config: Config,
+    dataset: Dataset,
+    schedule: SeedSchedule,
+    trainer: Trainer,
+    position: Position,
+    run: Path,
+    folder: Path | None,
+    progress: Progress,
 ) -> None:
     """Collective: measure hotness, or read what the run has measured, choose the techniques, and go on with what waits
     in the checkpoint `folder`.
@@ -118,7 +126,7 @@ def _make_schedule(communicator: Communicator, config: Config, dataset: Dataset)
     train_nids = dataset.nids_of(dataset.nodes.train_mask)
     num_seeds_by_rank = communicator.world.allgather(len(train_nids))
     if not sum(num_seeds_by_rank):
-        raise AgreedError(f"{dataset.folder}: no node is in the training split; import the graph with --labels and --split")
-    return SeedSchedule(
-        train_nids, num_seeds_by_rank, config.sampler.batch_size, config.train.seed, communicator.rank
-    )
+        raise AgreedError(
+            f"{dataset.folder}: no node is in the training split; import the graph with --labels and --split"
+        )
+    return SeedSchedule(train_nids, num_seeds_by_rank, config.sampler.batch_size, config.train.seed, communicator.rank)

@@ -1,4 +1,8 @@
-"""What a run learns, on one rank: the model, the rows, and their optimizers. How a step changes it is in step.py and p3/."""
+"""What a run learns, on one rank: the model, the rows, and their optimizers.
+
+How a step changes it is in step.py and in p3/.
+"""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -13,7 +17,7 @@ from glpilot.app.embedding.table import LearnableTable
 from glpilot.app.embedding.techniques import Techniques
 from glpilot.app.graph.dataset import Dataset
 from glpilot.app.graph.sampler import NeighborSampler
-from glpilot.app.models import build_model
+from glpilot.app.models.build import build_model
 from glpilot.app.results.checkpoint.snapshot import RowsSnapshot, Snapshot
 from glpilot.app.runtime.agreement import agreement
 from glpilot.app.runtime.clock import StageClock
@@ -54,7 +58,12 @@ class LearnableState:
         if self.inputs.embeddings is not None:
             optimizer = SparseOptimizer(config.embedding.optimizer, config.embedding.dim)
             self.table = LearnableTable(
-                communicator, self.inputs.embeddings, optimizer, config.embedding.lr, self.device, self.counters,
+                communicator,
+                self.inputs.embeddings,
+                optimizer,
+                config.embedding.lr,
+                self.device,
+                self.counters,
                 counts_accesses=config.cache.refresh_epochs > 0,
             )
             self.adopt(choose_techniques(communicator, config, dataset.offsets, None, self.device))

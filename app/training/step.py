@@ -1,4 +1,5 @@
 """One training step, in order: who reads, who talks to whom, who writes."""
+
 from __future__ import annotations
 
 import torch

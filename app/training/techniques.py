@@ -1,21 +1,24 @@
-"""The choice of GLPilot's techniques and of their sizes: made once, from the config, the hotness of rows, the hosts, and
+"""The choice of GLPilot's techniques and of their sizes: made once, from the config, the hotness of rows, the hosts,
+and
 the memory there is; the same on every rank where it must be."""
+
 from __future__ import annotations
 
-from typing import Callable, Sequence
+from collections.abc import Sequence
+from typing import Callable
 
 import numpy as np
 import psutil
 import torch
 from mpi4py import MPI
 
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.config.keys import AUTO, Config
 from glpilot.app.embedding.copies import traffic
-from glpilot.app.embedding.copies.staleness import max_ages
-from glpilot.app.embedding.techniques import Techniques
 from glpilot.app.embedding.copies.hotness import Hotness, hottest
+from glpilot.app.embedding.copies.staleness import max_ages
 from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
+from glpilot.app.embedding.techniques import Techniques
+from glpilot.app.runtime.communicator import Communicator
 
 DEVICE_SHARE = 0.5  # of a device's free memory that the cache may take
 BUFFER_ROWS_PER_OWNED_ROW = 3  # at most, which is what an owned row and Adam's state of it take
@@ -54,7 +57,8 @@ def may_use_cache(communicator: Communicator, config: Config, device: torch.devi
 def needs_hotness(communicator: Communicator, config: Config, device: torch.device) -> bool:
     """The same on every rank."""
     wanted = (
-        uses_copies(communicator, config) or uses_window(communicator, config)
+        uses_copies(communicator, config)
+        or uses_window(communicator, config)
         or may_use_cache(communicator, config, device)
     )
     return communicator.world.allreduce(wanted, op=MPI.LOR)
@@ -67,7 +71,9 @@ def choose_techniques(
     cold_sync = "alltoall" if config.sync.cold == AUTO else config.sync.cold  # never moves more than the other
     sums_on_host = config.aggregation.on_host
     if hotness is None:
-        return Techniques(None, np.empty(0, np.int64), "sparse_allreduce", cold_sync, sums_on_host, 0, 0, 0, False, 1, 0, ())
+        return Techniques(
+            None, np.empty(0, np.int64), "sparse_allreduce", cold_sync, sums_on_host, 0, 0, 0, False, 1, 0, ()
+        )
     layout = layout_of(communicator, config)
     is_far = far_rows(communicator, offsets)
     report: list[str] = []
@@ -101,8 +107,13 @@ def _wants_prefetch(config: Config, device: torch.device) -> bool:
 
 
 def _choose_cache(
-    communicator: Communicator, config: Config, hotness: Hotness, is_far: np.ndarray, layout: traffic.Layout,
-    device: torch.device, report: list[str],
+    communicator: Communicator,
+    config: Config,
+    hotness: Hotness,
+    is_far: np.ndarray,
+    layout: traffic.Layout,
+    device: torch.device,
+    report: list[str],
 ) -> tuple[np.ndarray, str]:
     """Collective: the hot rows, and how their gradients travel."""
     num_hot = _choose_num_hot(communicator, config, hotness, is_far, layout, device, report)
@@ -121,7 +132,11 @@ def _choose_cache(
 
 
 def _choose_buffer(
-    communicator: Communicator, config: Config, hotness: Hotness, is_cold_far: np.ndarray, num_owned: int,
+    communicator: Communicator,
+    config: Config,
+    hotness: Hotness,
+    is_cold_far: np.ndarray,
+    num_owned: int,
     report: list[str],
 ) -> int:
     """How many copies to keep."""
@@ -139,7 +154,11 @@ def _choose_buffer(
 
 
 def _choose_window(
-    communicator: Communicator, config: Config, rates: np.ndarray, layout: traffic.Layout, cold_sync: str,
+    communicator: Communicator,
+    config: Config,
+    rates: np.ndarray,
+    layout: traffic.Layout,
+    cold_sync: str,
     report: list[str],
 ) -> tuple[int, int]:
     """For how many steps gradients wait, and how many may; `rates` are those of other hosts' cold rows."""
@@ -171,15 +190,24 @@ def _choose_buffer_rows(config: Config, rates: np.ndarray, ages: np.ndarray, num
     if staleness.buffer_rows != AUTO:
         return staleness.buffer_rows
     # Sets fill unevenly, so some more than the rows that are worth a copy.
-    return min(int(1.1 * np.count_nonzero(ages > 0)) + 64, max(BUFFER_ROWS_PER_OWNED_ROW * num_owned, 64)) if len(rates) else 0
+    return (
+        min(int(1.1 * np.count_nonzero(ages > 0)) + 64, max(BUFFER_ROWS_PER_OWNED_ROW * num_owned, 64))
+        if len(rates)
+        else 0
+    )
 
 
 _BUFFER_ENTRY_BYTES = 32  # beside the row: see StalenessBuffer
 
 
 def _choose_num_hot(
-    communicator: Communicator, config: Config, hotness: Hotness, is_far: np.ndarray, layout: traffic.Layout,
-    device: torch.device, report: list[str],
+    communicator: Communicator,
+    config: Config,
+    hotness: Hotness,
+    is_far: np.ndarray,
+    layout: traffic.Layout,
+    device: torch.device,
+    report: list[str],
 ) -> int:
     """Collective."""
     if not communicator.world.allreduce(may_use_cache(communicator, config, device), op=MPI.LOR):
@@ -189,7 +217,13 @@ def _choose_num_hot(
     floats = config.embedding.dim + 1 + SparseOptimizer(config.embedding.optimizer, config.embedding.dim).state_width
     limit = world.allreduce(min(_free_bytes(communicator, device) // (4 * floats), num_nodes), op=MPI.MIN)
     if cache.bytes or cache.fraction or cache.rows != AUTO:
-        wanted = cache.bytes // (4 * floats) if cache.bytes else int(cache.fraction * num_nodes) if cache.fraction else cache.rows
+        wanted = (
+            cache.bytes // (4 * floats)
+            if cache.bytes
+            else int(cache.fraction * num_nodes)
+            if cache.fraction
+            else cache.rows
+        )
         if min(wanted, num_nodes) > limit:
             report.append(f"device cache: {wanted:,} rows are wanted, but a device has room for {limit:,}")
         return min(wanted, num_nodes, limit)

@@ -1,9 +1,10 @@
 """Numpy files: rows of floats for every node, and archives of arrays. Nothing here unpickles."""
+
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator
 
 import numpy as np
 

@@ -3,6 +3,7 @@
 The values are read by the C parser of pandas; only once something is wrong are the lines gone through one by
 one, to find which.
 """
+
 from __future__ import annotations
 
 import csv
@@ -11,10 +12,11 @@ import io
 import re
 import warnings
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Iterator, TextIO
+from typing import Callable, TextIO
 
 import numpy as np
 
@@ -130,8 +132,17 @@ class CsvTable:
             # Pandas only warns of a first row that is longer than the header, and cuts it.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             return pandas.read_csv(
-                self.path, engine="c", sep=self.separator, header=0 if self.header else None, names=names, dtype=dtype,
-                index_col=False, skipinitialspace=True, keep_default_na=False, na_values=[""], encoding="utf-8",
+                self.path,
+                engine="c",
+                sep=self.separator,
+                header=0 if self.header else None,
+                names=names,
+                dtype=dtype,
+                index_col=False,
+                skipinitialspace=True,
+                keep_default_na=False,
+                na_values=[""],
+                encoding="utf-8",
                 compression="gzip" if is_gzip(self.path) else None,
             )
 

@@ -1,4 +1,5 @@
 """Graph files saved by dgl.save_graphs. DGL reads them in C++, from its own format: nothing is unpickled."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """Edge lists in CSV: one edge a row, by the users' own ids."""
+
 from __future__ import annotations
 
 from pathlib import Path

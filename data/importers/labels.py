@@ -1,4 +1,5 @@
 """Labels, from a CSV table or an array."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
 """Given splits, from a CSV table or an .npz file."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """What is known of the nodes: from files of their own, else from the file that the edges come from."""
+
 from __future__ import annotations
 
 from pathlib import Path

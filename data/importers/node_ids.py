@@ -1,4 +1,5 @@
 """The users' own node ids, and which node of the graph each of them names."""
+
 from __future__ import annotations
 
 import math
@@ -79,7 +80,7 @@ class NodeIds:
             found = self.find(ids)
             if (found < 0).any():
                 unknown = ids[np.argmax(found < 0)]
-                line, value = table.first_line(column, lambda value: _as_id(value, self.are_integers) == unknown)
+                line, value = table.first_line(column, lambda value, id=unknown: _as_id(value, self.are_integers) == id)
                 raise UserError(f"{table.path}, line {line}: no node has the id {value!r}; expected {self.origin}")
             nodes.append(found)
         return nodes

@@ -6,6 +6,7 @@ Neither OGB's package nor its processed files, which are pickles, are needed. Th
     ROOT/NAME/raw/data.npz (edge_index, num_nodes_list, node_feat), node-label.npz (node_label)
     ROOT/NAME/split/SCHEME/train.csv.gz, valid.csv.gz, test.csv.gz                          without headers
 """
+
 from __future__ import annotations
 
 from pathlib import Path

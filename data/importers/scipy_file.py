@@ -1,4 +1,5 @@
 """Adjacency matrices saved by scipy.sparse.save_npz."""
+
 from __future__ import annotations
 
 from pathlib import Path

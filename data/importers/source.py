@@ -1,4 +1,5 @@
 """What every kind of input comes down to."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 Started by ablation.sh.
 """
+
 from __future__ import annotations
 
 from hosts import cluster, format_results, make_parser, take_turns, write_results
@@ -17,9 +18,11 @@ def kinds_of(cache_fraction: float) -> dict[str, str]:
         return "--preset glpilot " + " ".join(on[name] if name in switched_on else OFF[name] for name in OFF)
 
     return {
-        "none": flags(), **{f"{name} alone": flags(name) for name in OFF},
+        "none": flags(),
+        **{f"{name} alone": flags(name) for name in OFF},
         **{f"all but {name}": flags(*(other for other in OFF if other != name)) for name in OFF},
-        "all": flags(*OFF), "glpilot": "--preset glpilot",
+        "all": flags(*OFF),
+        "glpilot": "--preset glpilot",
     }
 
 

@@ -2,6 +2,7 @@
 
 Started by accuracy.sh.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -26,9 +27,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--ranks", type=int, default=4, help="each a host of its own (default: 4)")
     parser.add_argument("--seeds", type=numbers, default=[1, 2, 3], help="train.seed of the runs (default: 1,2,3)")
     parser.add_argument("--presets", default="synchronous,glpilot", help="(default: synchronous,glpilot)")
-    parser.add_argument("--max-steps", type=numbers, default=[], metavar="N,N,…", help="rows of the table; -1: unbounded")
+    parser.add_argument(
+        "--max-steps", type=numbers, default=[], metavar="N,N,…", help="rows of the table; -1: unbounded"
+    )
     parser.add_argument("--max-missed", type=numbers, default=[], metavar="N,N,…", help="its columns; -1: unbounded")
-    parser.add_argument("--flags", default="", help='of every run, such as "--train.epochs 20 --aggregation.window_steps 16"')
+    parser.add_argument(
+        "--flags", default="", help='of every run, such as "--train.epochs 20 --aggregation.window_steps 16"'
+    )
     arguments = parser.parse_args()
     if not arguments.graph.is_file():
         parser.error(f"{arguments.graph}: no such graph file")
@@ -38,11 +43,31 @@ def parse() -> argparse.Namespace:
 def train(parts: Path, arguments: argparse.Namespace, seed: int, flags: str) -> dict:
     """One run's summary."""
     with tempfile.TemporaryDirectory() as folder:
-        command = ["bash", MPI_SH, arguments.ranks, "glpilot", "train", parts, "--run", f"{folder}/run", "--train.seed", seed,
-                   "--train.eval_epochs", 0, *flags.split(), *arguments.flags.split()]
+        command = [
+            "bash",
+            MPI_SH,
+            arguments.ranks,
+            "glpilot",
+            "train",
+            parts,
+            "--run",
+            f"{folder}/run",
+            "--train.seed",
+            seed,
+            "--train.eval_epochs",
+            0,
+            *flags.split(),
+            *arguments.flags.split(),
+        ]
         environ = {**os.environ, "MPIR_CVAR_NUM_CLIQUES": str(arguments.ranks)}
-        done = subprocess.run([str(word) for word in command], env=environ, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
+        done = subprocess.run(
+            [str(word) for word in command],
+            env=environ,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=LIMIT_SECONDS,
+        )
         if done.returncode != 0:
             sys.exit(f"accuracy: {' '.join(map(str, command))} failed:\n{done.stderr[-2000:]}")
         return json.loads(Path(folder, "run/summary.json").read_text())

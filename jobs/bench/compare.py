@@ -1,7 +1,9 @@
-"""Run DGL's distributed trainer and GLPilot, synchronous and with all its techniques, in turn, and compare their epochs.
+"""Run DGL's distributed trainer and GLPilot, synchronous and with all its techniques, in turn, and compare their
+epochs.
 
 Started by compare.sh.
 """
+
 from __future__ import annotations
 
 from hosts import cluster, format_results, make_parser, take_turns, write_results

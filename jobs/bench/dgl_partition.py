@@ -1,4 +1,5 @@
 """Write a partition of GLPilot's in the format of DGL's distributed trainer: dgl_partition.py graph.h5 PARTS FOLDER."""
+
 from __future__ import annotations
 
 import os
@@ -8,14 +9,14 @@ from unittest import mock
 
 os.environ.setdefault("DGLBACKEND", "pytorch")
 
-import dgl  # noqa: E402
-import dgl.distributed.partition as dgl_partition  # noqa: E402
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
+import dgl
+import dgl.distributed.partition as dgl_partition
+import numpy as np
+import torch
 
-from glpilot.data.graph import Graph, read_graph  # noqa: E402
-from glpilot.data.part import part_path, read_part  # noqa: E402
-from glpilot.partition.book import read_book  # noqa: E402
+from glpilot.data.graph import Graph, read_graph
+from glpilot.data.part import part_path, read_part
+from glpilot.partition.book import read_book
 
 
 def part_of_nodes(graph: Graph, parts: Path) -> np.ndarray:

@@ -1,11 +1,12 @@
 """DGL's own distributed trainer with a learnable DistEmbedding, for comparison. Started by compare.py.
 
-GraphSAGE (mean, two layers), SparseAdam or SparseAdagrad on the embedding, Adam on the model, Gloo between trainers. Prints a line per
-epoch (seconds and stages), and the test accuracy of this rank's share on sampled neighbourhoods.
+GraphSAGE (mean, two layers), SparseAdam or SparseAdagrad on the embedding, Adam on the model, Gloo between trainers.
+Prints a line per epoch (seconds and stages), and the test accuracy of this rank's share on sampled neighbourhoods.
 
 Two facts cost time to find out: the sparse optimizer needs its own zero_grad() each step, or it pushes every earlier
 batch again; the initialiser must be defined before initialize(), since the server unpickles it.
 """
+
 import argparse
 import time
 
@@ -50,7 +51,10 @@ class SAGE(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.ModuleList(
-            [dglnn.SAGEConv(arguments.dim, arguments.hidden, "mean"), dglnn.SAGEConv(arguments.hidden, arguments.classes, "mean")]
+            [
+                dglnn.SAGEConv(arguments.dim, arguments.hidden, "mean"),
+                dglnn.SAGEConv(arguments.hidden, arguments.classes, "mean"),
+            ]
         )
 
     def forward(self, blocks, x):
@@ -66,17 +70,19 @@ emb_opt = sparse_optimizers[arguments.optimizer]([emb], lr=0.01)
 sampler = dgl.dataloading.NeighborSampler([int(x) for x in arguments.fanouts.split(",")])
 loader = dgl.dataloading.DistNodeDataLoader(g, train, sampler, batch_size=arguments.batch, shuffle=True)
 
+
+def lap(name):
+    """Add the seconds since the last lap to a stage."""
+    global t
+    now = time.time()
+    stage[name] += now - t
+    t = now
+
+
 for epoch in range(arguments.epochs):
     stage = dict(sample=0.0, load=0.0, forward=0.0, backward=0.0, update=0.0)
     start = t = time.time()
     total = steps = rows = 0
-
-    def lap(name):
-        global t
-        now = time.time()
-        stage[name] += now - t
-        t = now
-
     with model.join():
         for inputs, seeds, blocks in loader:
             y = labels[seeds].long()
@@ -97,13 +103,18 @@ for epoch in range(arguments.epochs):
             rows += len(inputs)
     if rank == 0:
         stages = {k: round(v, 2) for k, v in stage.items()}
-        print(f"epoch {epoch} {time.time() - start:.2f}s steps {steps} rows/step {rows // steps} "
-              f"loss {total / steps:.4f} {stages}", flush=True)
+        print(
+            f"epoch {epoch} {time.time() - start:.2f}s steps {steps} rows/step {rows // steps} "
+            f"loss {total / steps:.4f} {stages}",
+            flush=True,
+        )
 
 model.eval()
 correct = seen = 0
 with torch.no_grad():
-    for inputs, seeds, blocks in dgl.dataloading.DistNodeDataLoader(g, test, sampler, batch_size=arguments.batch, shuffle=False):
+    for inputs, seeds, blocks in dgl.dataloading.DistNodeDataLoader(
+        g, test, sampler, batch_size=arguments.batch, shuffle=False
+    ):
         y = labels[seeds].long()
         correct += (model.module(blocks, emb(inputs)).argmax(1) == y).sum().item()
         seen += len(y)

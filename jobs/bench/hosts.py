@@ -3,6 +3,7 @@
 Everything is the same for all runs: the graph, the parts, the model, its optimizers and learning rates, the fanouts,
 the seeds per rank and step, one thread a rank.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -13,9 +14,9 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Iterator
 
 HERE = Path(__file__).parent
 CLUSTER = HERE.parent / "cluster" / "local_cluster.sh"
@@ -42,7 +43,9 @@ class Result:
 def make_parser(name: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"bash jobs/bench/{name}", description=description)
     parser.add_argument("--hosts", type=int, default=2, help="hosts, one rank on each (default: 2)")
-    parser.add_argument("--rate", default="1gbit", help="of each host's link, as tc writes it, or none (default: 1gbit)")
+    parser.add_argument(
+        "--rate", default="1gbit", help="of each host's link, as tc writes it, or none (default: 1gbit)"
+    )
     parser.add_argument("--rounds", type=int, default=2, help="runs of each kind, taking turns (default: 2)")
     parser.add_argument("--epochs", type=int, default=4, help="epochs of a run (default: 4)")
     parser.add_argument("--nodes", type=int, default=200_000)
@@ -58,7 +61,9 @@ def make_parser(name: str, description: str) -> argparse.ArgumentParser:
 
 def call(*command, **options) -> str:
     """Run a command; its stdout. Its stderr and exit code end the comparison if it fails."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT_SECONDS, **options)
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=LIMIT_SECONDS, **options
+    )
     if done.returncode != 0:
         sys.exit(f"bench: {' '.join(map(str, command))} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout
@@ -80,8 +85,19 @@ def _prepare(arguments: argparse.Namespace) -> None:
     folder = arguments.folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    call("glpilot", "generate", "--nodes", arguments.nodes, "--degree", arguments.degree, "--classes", arguments.classes,
-         "--seed", 1, folder / "graph.h5")
+    call(
+        "glpilot",
+        "generate",
+        "--nodes",
+        arguments.nodes,
+        "--degree",
+        arguments.degree,
+        "--classes",
+        arguments.classes,
+        "--seed",
+        1,
+        folder / "graph.h5",
+    )
     print(call("glpilot", "partition", folder / "graph.h5", "--parts", arguments.hosts, folder / "parts"))
 
 
@@ -91,11 +107,39 @@ def run_glpilot(arguments: argparse.Namespace, flags: str) -> Result:
     shutil.rmtree(run, ignore_errors=True)
     hosts = ",".join(f"node{index}" for index in range(1, arguments.hosts + 1))
     call(
-        "mpirun", "-launcher", "ssh", "-launcher-exec", CLUSTER.parent / "rsh", "-iface", "glpbr0", "-bind-to", "none",
-        "-hosts", hosts, "-np", arguments.hosts, "glpilot", "train", arguments.folder / "parts", "--run", run,
-        "--sampler.fanouts", arguments.fanouts, "--sampler.batch_size", arguments.batch_size,
-        "--embedding.dim", arguments.dim, "--embedding.optimizer", arguments.optimizer, "--model.dropout", 0,
-        "--train.eval_epochs", 0, "--train.epochs", arguments.epochs, *flags.split(),
+        "mpirun",
+        "-launcher",
+        "ssh",
+        "-launcher-exec",
+        CLUSTER.parent / "rsh",
+        "-iface",
+        "glpbr0",
+        "-bind-to",
+        "none",
+        "-hosts",
+        hosts,
+        "-np",
+        arguments.hosts,
+        "glpilot",
+        "train",
+        arguments.folder / "parts",
+        "--run",
+        run,
+        "--sampler.fanouts",
+        arguments.fanouts,
+        "--sampler.batch_size",
+        arguments.batch_size,
+        "--embedding.dim",
+        arguments.dim,
+        "--embedding.optimizer",
+        arguments.optimizer,
+        "--model.dropout",
+        0,
+        "--train.eval_epochs",
+        0,
+        "--train.epochs",
+        arguments.epochs,
+        *flags.split(),
     )
     summary = json.loads((run / "summary.json").read_text())
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -115,25 +159,56 @@ def run_dgl(arguments: argparse.Namespace) -> Result:
     """DGL's own distributed trainer: a server and a trainer on every host."""
     folder = arguments.folder
     common = {
-        "DGL_DIST_MODE": "distributed", "DGL_NUM_SAMPLER": 0, "DGL_NUM_SERVER": 1, "DGL_NUM_CLIENT": arguments.hosts,
-        "DGL_GROUP_ID": 0, "DGL_CONF_PATH": folder / "dgl/bench.json", "DGL_IP_CONFIG": folder / "hosts.txt",
-        "DGL_GRAPH_FORMAT": "csc", "OMP_NUM_THREADS": 1, "DGLBACKEND": "pytorch",
+        "DGL_DIST_MODE": "distributed",
+        "DGL_NUM_SAMPLER": 0,
+        "DGL_NUM_SERVER": 1,
+        "DGL_NUM_CLIENT": arguments.hosts,
+        "DGL_GROUP_ID": 0,
+        "DGL_CONF_PATH": folder / "dgl/bench.json",
+        "DGL_IP_CONFIG": folder / "hosts.txt",
+        "DGL_GRAPH_FORMAT": "csc",
+        "OMP_NUM_THREADS": 1,
+        "DGLBACKEND": "pytorch",
     }
     trainer = [
-        sys.executable, HERE / "dgl_trainer.py", "--ip_config", folder / "hosts.txt", "--part_config", folder / "dgl/bench.json",
-        "--classes", arguments.classes, "--epochs", arguments.epochs, "--batch", arguments.batch_size,
-        "--dim", arguments.dim, "--fanouts", arguments.fanouts, "--optimizer", arguments.optimizer,
+        sys.executable,
+        HERE / "dgl_trainer.py",
+        "--ip_config",
+        folder / "hosts.txt",
+        "--part_config",
+        folder / "dgl/bench.json",
+        "--classes",
+        arguments.classes,
+        "--epochs",
+        arguments.epochs,
+        "--batch",
+        arguments.batch_size,
+        "--dim",
+        arguments.dim,
+        "--fanouts",
+        arguments.fanouts,
+        "--optimizer",
+        arguments.optimizer,
     ]
     processes = []
     for index in range(arguments.hosts):
         server = {**common, "DGL_ROLE": "server", "DGL_SERVER_ID": index}
-        client = {**common, "DGL_ROLE": "client", "MASTER_ADDR": f"{SUBNET}.1", "MASTER_PORT": 29501,
-                  "GLOO_SOCKET_IFNAME": "eth0", "RANK": index, "WORLD_SIZE": arguments.hosts, "LOCAL_RANK": 0}
+        client = {
+            **common,
+            "DGL_ROLE": "client",
+            "MASTER_ADDR": f"{SUBNET}.1",
+            "MASTER_PORT": 29501,
+            "GLOO_SOCKET_IFNAME": "eth0",
+            "RANK": index,
+            "WORLD_SIZE": arguments.hosts,
+            "LOCAL_RANK": 0,
+        }
         for role, variables in (("server", server), ("trainer", client)):
             words = [f"cd {folder} &&", "env", *(f"{name}={value}" for name, value in variables.items()), *trainer]
-            log = open(folder / f"dgl-{role}{index}.log", "w")
             command = ["bash", str(CLUSTER), "on", f"node{index + 1}", *map(str, words)]
-            processes.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL))
+            with open(folder / f"dgl-{role}{index}.log", "w") as log:  # the process keeps it open
+                process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            processes.append(process)
     try:
         for process in processes:
             process.wait(timeout=LIMIT_SECONDS)
@@ -174,16 +249,23 @@ def format_results(results: dict[str, list[Result]], base: str) -> str:
         spread = f"({min(seconds[name]):.2f}–{max(seconds[name]):.2f})"
         counts = [f"{'–':>13}", f"{'–':>14}", f"{'–':>16}"]
         if last.summary:
-            counts = [f"{statistics.median(run.network_megabytes for run in runs):>13.0f}",
-                      f"{last.summary['rows_per_step']['fetched']:>14,.0f}",
-                      f"{last.summary['gradients_per_step']['sent']:>16,.0f}"]
-        lines.append(f"{name:<16}{medians[name]:>12.2f}{spread:>20}{medians[name] / medians[base]:>7.3f}"
-                     + "".join(counts) + f"{last.test_accuracy:>10.4f}")
+            counts = [
+                f"{statistics.median(run.network_megabytes for run in runs):>13.0f}",
+                f"{last.summary['rows_per_step']['fetched']:>14,.0f}",
+                f"{last.summary['gradients_per_step']['sent']:>16,.0f}",
+            ]
+        lines.append(
+            f"{name:<16}{medians[name]:>12.2f}{spread:>20}{medians[name] / medians[base]:>7.3f}"
+            + "".join(counts)
+            + f"{last.test_accuracy:>10.4f}"
+        )
     lines.append("")
     for name, runs in results.items():
         if runs[-1].summary:
             stages, steps = runs[-1].summary["stage_seconds"], runs[-1].summary["steps_per_epoch"]
-            shown = ", ".join(f"{stage} {value / steps * 1e3:.1f}" for stage, value in stages.items() if value / steps > 5e-4)
+            shown = ", ".join(
+                f"{stage} {value / steps * 1e3:.1f}" for stage, value in stages.items() if value / steps > 5e-4
+            )
             lines.append(f"{name}: ms per step of the last run: {shown}")
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ where that is enforced.
 Room is given by expected benefit: the fetches that a copy will still save, its access rate times the steps that it
 may still be used.
 """
+
 from __future__ import annotations
 
 import numba
@@ -14,6 +15,7 @@ import numpy as np
 from glpilot.app.embedding.copies.staleness import StalenessRecord
 from glpilot.app.embedding.rows.cpu_prefetch import LOOKAHEAD, prefetch_row
 from glpilot.app.embedding.rows.slots import EMPTY, allocate_slots, find_empty, find_slot, look_ahead
+
 
 class StalenessBuffer:
     """Copies of at most `num_rows` rows. Knows nothing of ranks: nids in, rows out."""
@@ -59,8 +61,14 @@ class StalenessBuffer:
         return _can_serve(self._slots, self._read_steps, self._max_ages, nids, step)
 
     def push(
-        self, nids: np.ndarray, positions: np.ndarray, rows: np.ndarray, counts: np.ndarray, step: int,
-        max_ages: np.ndarray, rates: np.ndarray,
+        self,
+        nids: np.ndarray,
+        positions: np.ndarray,
+        rows: np.ndarray,
+        counts: np.ndarray,
+        step: int,
+        max_ages: np.ndarray,
+        rates: np.ndarray,
     ) -> None:
         """Keep copies of rows that were read in `step`, where that is worth more than what lies there.
 
@@ -71,8 +79,20 @@ class StalenessBuffer:
             rates: float32 [n], expected accesses per step.
         """
         _push(
-            self._slots, self._read_steps, self._max_ages, self._rates, self._counts, self._rows,
-            self._record.missed_updates, nids, positions, rows, counts, step, max_ages, rates,
+            self._slots,
+            self._read_steps,
+            self._max_ages,
+            self._rates,
+            self._counts,
+            self._rows,
+            self._record.missed_updates,
+            nids,
+            positions,
+            rows,
+            counts,
+            step,
+            max_ages,
+            rates,
         )
 
     def state(self) -> dict[str, np.ndarray]:
@@ -89,8 +109,12 @@ class StalenessBuffer:
 
     def _arrays(self) -> dict[str, np.ndarray]:
         return {
-            "nids": self._slots.reshape(-1), "read_steps": self._read_steps, "max_ages": self._max_ages,
-            "rates": self._rates, "update_counts": self._counts, "rows": self._rows,
+            "nids": self._slots.reshape(-1),
+            "read_steps": self._read_steps,
+            "max_ages": self._max_ages,
+            "rates": self._rates,
+            "update_counts": self._counts,
+            "rows": self._rows,
         }
 
 
@@ -124,8 +148,20 @@ def _can_serve(slots, read_steps, max_ages, nids, step):
 
 @_jit
 def _push(
-    slots, read_steps, max_ages, rates, counts, rows, missed_updates, nids, positions, new_rows, new_counts, step,
-    new_max_ages, new_rates,
+    slots,
+    read_steps,
+    max_ages,
+    rates,
+    counts,
+    rows,
+    missed_updates,
+    nids,
+    positions,
+    new_rows,
+    new_counts,
+    step,
+    new_max_ages,
+    new_rates,
 ):
     num_sets, ways = slots.shape
     flat = slots.reshape(-1)

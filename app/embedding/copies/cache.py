@@ -4,17 +4,18 @@ Every rank applies the same summed gradients in the same order, so the replicas 
 cross neither the network nor PCIe as fetches. While a row is here its owner's shard is out of date: `owned` gives
 back what belongs there.
 """
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from glpilot.app.embedding.gradients.aggregate import Aggregator, sum_on_device
-from glpilot.app.embedding.rows.segment import Segment
 from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
+from glpilot.app.embedding.rows.segment import Segment
 
 
 class DeviceCache:
@@ -38,7 +39,7 @@ class DeviceCache:
         return len(self.nids)
 
     def load(self, nids: np.ndarray, records: np.ndarray, state: np.ndarray) -> None:
-        """Hold these rows instead of those before: nids int64 [n] ascending, records and state as their owners have them."""
+        """Hold these rows instead: nids int64 [n] ascending, records and state as their owners have them."""
         self._slot_of_nid[self.nids] = -1
         self._slot_of_nid[nids] = np.arange(len(nids), dtype=np.int32)
         self.nids = nids

@@ -3,10 +3,11 @@
 Rates come from counts of sampled steps (pre-sampling), or from the graph's structure alone (the vertex-inclusion
 probability of SALIENT++, Kaler et al., MLSys 2023).
 """
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 import numba
 import numpy as np

@@ -3,6 +3,7 @@ copies, or another host.
 
 All reading of a step, the prefetch for the next one included, ends before any owner writes.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ import torch
 from torch import Tensor
 
 from glpilot.app.embedding.copies.buffer import StalenessBuffer
-from glpilot.app.embedding.copies.staleness import StalenessRecord, max_ages
 from glpilot.app.embedding.copies.cache import DeviceCache
 from glpilot.app.embedding.copies.hotness import Hotness
+from glpilot.app.embedding.copies.staleness import StalenessRecord, max_ages
 from glpilot.app.embedding.rows.plan import AccessPlan
 from glpilot.app.embedding.rows.store import EmbeddingStore, Fetch
 
@@ -71,8 +72,16 @@ class RowReader:
     """
 
     def __init__(
-        self, store: EmbeddingStore, is_near: np.ndarray, cache: DeviceCache, buffer: StalenessBuffer,
-        record: StalenessRecord, hotness: Hotness | None, max_steps: int, max_missed_updates: int, device: torch.device,
+        self,
+        store: EmbeddingStore,
+        is_near: np.ndarray,
+        cache: DeviceCache,
+        buffer: StalenessBuffer,
+        record: StalenessRecord,
+        hotness: Hotness | None,
+        max_steps: int,
+        max_missed_updates: int,
+        device: torch.device,
         packs: bool | None = None,
     ):
         """

@@ -1,4 +1,5 @@
 """Bringing the hot rows to every rank, and proving that the replicas are equal."""
+
 from __future__ import annotations
 
 import hashlib

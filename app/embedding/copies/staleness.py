@@ -1,9 +1,10 @@
 """How stale a copy of a row may be, and how stale those were that were used (GLPilot).
 
-Rarely sampled rows cause most of the loading and are hardly ever updated, so a copy of them stays good for many steps. A
-row's bound is in steps: at most `max_steps`, and at most the steps in which the row is expected to receive
+Rarely sampled rows cause most of the loading and are hardly ever updated, so a copy of them stays good for many steps.
+A row's bound is in steps: at most `max_steps`, and at most the steps in which the row is expected to receive
 `max_missed_updates` updates.
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -8,14 +8,15 @@ reads at rate a and anyone updates at rate u:
 - with a window of W steps, the last of which is for sending, its gradient is sent alone or with that of the next access
   within W - 2 steps, so it is sent at the rate a / (1 + q), q = 1 - (1 - a)^(W - 2).
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from glpilot.app.embedding.copies.staleness import max_ages
 from glpilot.app.embedding.copies.hotness import Hotness
+from glpilot.app.embedding.copies.staleness import max_ages
 
 ID_BYTES = 8  # of a row's number in Horovod's sparse allreduce
 
@@ -64,10 +65,14 @@ def cold_sync_bytes(kind: str, layout: Layout, num_sent: float) -> float:
 
 def choose_hot_sync(layout: Layout, num_hot: int, num_touched: float) -> str:
     """The kind that moves fewer bytes."""
-    return min(("sparse_allreduce", "dense_allreduce"), key=lambda kind: hot_sync_bytes(kind, layout, num_hot, num_touched))
+    return min(
+        ("sparse_allreduce", "dense_allreduce"), key=lambda kind: hot_sync_bytes(kind, layout, num_hot, num_touched)
+    )
 
 
-def cold_bytes(hotness: Hotness, is_far: np.ndarray, layout: Layout, max_steps: int, max_missed_updates: int, window_steps: int) -> np.ndarray:
+def cold_bytes(
+    hotness: Hotness, is_far: np.ndarray, layout: Layout, max_steps: int, max_missed_updates: int, window_steps: int
+) -> np.ndarray:
     """Bytes that each row costs this rank per step while it is cold, fetched and sent: float64 [num_nodes]."""
     ages = max_ages(hotness.update_rates, max_steps, max_missed_updates)
     rates = fetch_rates(hotness.access_rates, ages) + send_rates(hotness.access_rates, window_steps)

@@ -1,7 +1,8 @@
 """Sum the gradients of the same row, before any optimizer sees them: its update is not linear."""
+
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numba
 import numpy as np

@@ -2,10 +2,12 @@
 
 The ranks of one host first sum among themselves (host_exchange.py), so that a row leaves a host once.
 """
+
 from __future__ import annotations
 
 from collections import Counter
-from typing import Callable, Mapping
+from collections.abc import Mapping
+from typing import Callable
 
 import numpy as np
 import torch
@@ -22,8 +24,16 @@ class ColdSync:
     """Brings the gradients of cold rows to the ranks that own them."""
 
     def __init__(
-        self, name: str, kind: str, offsets: np.ndarray, communicator: Communicator, dim: int, sums_on_host: bool,
-        counters: Counter[str], carries_near: bool = True, carries_far: bool = True,
+        self,
+        name: str,
+        kind: str,
+        offsets: np.ndarray,
+        communicator: Communicator,
+        dim: int,
+        sums_on_host: bool,
+        counters: Counter[str],
+        carries_near: bool = True,
+        carries_far: bool = True,
     ):
         """
         Args:
@@ -86,7 +96,9 @@ class ColdSync:
             if communicator.is_near[owner]:
                 outgoing[communicator.place_of_rank[owner]].append(near.nid_segment_of(owner, near_grads))
             else:
-                outgoing[communicator.place_of_rank[owner] % host.Get_size()].append(far.nid_segment_of(owner, far_grads))
+                outgoing[communicator.place_of_rank[owner] % host.Get_size()].append(
+                    far.nid_segment_of(owner, far_grads)
+                )
         incoming = exchange(host, outgoing, self._dim)
         first, last = self._offsets[communicator.rank : communicator.rank + 2]
         arrived: dict[int, list[Segment]] = {}
@@ -101,15 +113,22 @@ class ColdSync:
         return arrived, plan_access(nids, self._offsets), sums
 
     def _start_alltoall(
-        self, arrived: dict[int, list[Segment]], near: AccessPlan, near_grads: np.ndarray, far: AccessPlan,
+        self,
+        arrived: dict[int, list[Segment]],
+        near: AccessPlan,
+        near_grads: np.ndarray,
+        far: AccessPlan,
         far_grads: np.ndarray,
     ) -> Callable[[], list[Segment]]:
         """Every rank gets what it owns."""
         rank, size, is_near = self._communicator.rank, self._communicator.size, self._communicator.is_near
-        finish_alltoall = self._exchange.alltoall({
-            owner: near.segment_of(owner, near_grads) if is_near[owner] else far.segment_of(owner, far_grads)
-            for owner in range(size) if owner != rank
-        })
+        finish_alltoall = self._exchange.alltoall(
+            {
+                owner: near.segment_of(owner, near_grads) if is_near[owner] else far.segment_of(owner, far_grads)
+                for owner in range(size)
+                if owner != rank
+            }
+        )
 
         def finish() -> list[Segment]:
             for sender, segment in finish_alltoall().items():
@@ -119,7 +138,11 @@ class ColdSync:
         return finish
 
     def _start_allreduce(
-        self, arrived: dict[int, list[Segment]], near: AccessPlan, near_grads: np.ndarray, far: AccessPlan,
+        self,
+        arrived: dict[int, list[Segment]],
+        near: AccessPlan,
+        near_grads: np.ndarray,
+        far: AccessPlan,
         far_grads: np.ndarray,
     ) -> Callable[[], list[Segment]]:
         """Every rank gets every row, or with sums on the host those of the ranks in its place, and keeps its own."""

@@ -4,10 +4,12 @@ rows is decided by those who call (cold_sync.py, hot_sync.py).
 Horovod's latency is its cycle, so each kind is submitted first and waited for later, and a step submits all that it has
 before it waits.
 """
+
 from __future__ import annotations
 
 from collections import Counter
-from typing import Callable, Mapping
+from collections.abc import Mapping
+from typing import Callable
 
 import horovod.torch as hvd
 import numpy as np
@@ -50,13 +52,17 @@ class RowExchange:
         Returns:
             A function, collective: waits for all ranks and returns what came, by sender, those with rows only.
         """
-        splits = np.array([len(outgoing[rank].row_ids) if rank in outgoing else 0 for rank in range(self._size)], np.int32)
+        splits = np.array(
+            [len(outgoing[rank].row_ids) if rank in outgoing else 0 for rank in range(self._size)], np.int32
+        )
         packed = np.empty((int(splits.sum()), self._dim + 1), np.float32)
         check_elements(packed.size)
         bounds = np.concatenate([[0], np.cumsum(splits)])
         for rank, segment in outgoing.items():
             if splits[rank]:
-                pack_gradients(segment.values, segment.positions, segment.row_ids, packed[bounds[rank] : bounds[rank + 1]])
+                pack_gradients(
+                    segment.values, segment.positions, segment.row_ids, packed[bounds[rank] : bounds[rank + 1]]
+                )
         self._counters["sparse_sync_bytes"] += packed.nbytes
         handle = hvd.alltoall_async(torch.from_numpy(packed), torch.from_numpy(splits), name=self._name)
 
@@ -72,7 +78,9 @@ class RowExchange:
 
         return finish
 
-    def sparse_allreduce(self, ids: np.ndarray, values: Tensor, num_rows: int) -> Callable[[], tuple[np.ndarray, Tensor]]:
+    def sparse_allreduce(
+        self, ids: np.ndarray, values: Tensor, num_rows: int
+    ) -> Callable[[], tuple[np.ndarray, Tensor]]:
         """Collective, does not wait: everybody's rows to everybody. Horovod sums nothing here.
 
         Args:

@@ -2,9 +2,10 @@
 
 The ranks of a host share the work: each collects some of the rows, and is the only one that sends those on.
 """
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numba
 import numpy as np

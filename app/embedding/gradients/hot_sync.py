@@ -2,6 +2,7 @@
 
 The ranks of one host first sum among themselves (host_exchange.py), and share out what comes from other hosts.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -35,7 +36,9 @@ class HotSync:
         self._num_rows = num_rows
         self._dim = dim
         self._sums_on_host = sums_on_host and communicator.host.Get_size() > 1
-        self._shares_on_host = self._sums_on_host and (communicator.across_hosts is not None or communicator.num_hosts == 1)
+        self._shares_on_host = self._sums_on_host and (
+            communicator.across_hosts is not None or communicator.num_hosts == 1
+        )
         self._is_alone = communicator.size == 1 or (self._sums_on_host and communicator.num_hosts == 1)
         self._exchange = RowExchange("hot", communicator, dim, self._sums_on_host, counters)
 
@@ -50,7 +53,7 @@ class HotSync:
             same in the same order on every rank.
         """
         if self._num_rows == 0:
-            return lambda: []
+            return list
         if self._sums_on_host:
             slots, grads = self._sum_on_host(slots, grads)
         if self._is_alone:
@@ -64,7 +67,7 @@ class HotSync:
         return finish
 
     def _sum_on_host(self, slots: np.ndarray, grads: Tensor) -> tuple[np.ndarray, Tensor]:
-        """Collective over this host: this rank's share of the slots, dealt out in turn, summed over the host's ranks."""
+        """Collective over this host: this rank's share of the slots, dealt out in turn, as sums over the host."""
         host = self._communicator.host
         everything = Segment(slots.astype(np.int64), np.arange(len(slots)), grads.cpu().numpy())
         outgoing = [[everything.select(slots % host.Get_size() == place)] for place in range(host.Get_size())]
@@ -88,7 +91,9 @@ class HotSync:
             slots, values = finish_allreduce()
             starts = np.flatnonzero(np.diff(slots, prepend=slots[:1] + 1) <= 0)  # each sender's slots ascend
             positions = np.split(np.arange(len(slots)), starts[1:])
-            return [Segment(slots[where].astype(np.int32), where, _in_memory(values)) for where in positions if len(where)]
+            return [
+                Segment(slots[where].astype(np.int32), where, _in_memory(values)) for where in positions if len(where)
+            ]
 
         return finish
 

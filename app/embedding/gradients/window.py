@@ -5,14 +5,15 @@ again, whose gradient is added. So no more than two batches are ever summed into
 all) does not grow with the number of gradients in it. What is due after a batch is sent while the next one computes.
 Where there is no room to wait, gradients are due at once.
 """
+
 from __future__ import annotations
 
 import numba
 import numpy as np
 
 from glpilot.app.embedding.gradients.aggregate import sum_by_id
-from glpilot.app.embedding.rows.segment import Segment
 from glpilot.app.embedding.rows.cpu_prefetch import LOOKAHEAD, prefetch_row
+from glpilot.app.embedding.rows.segment import Segment
 from glpilot.app.embedding.rows.slots import EMPTY, allocate_slots, find_empty, find_slot, look_ahead
 
 
@@ -73,8 +74,12 @@ class GradientWindow:
         """All that decides what comes out, as arrays, for a checkpoint."""
         taken = np.flatnonzero(self._slots.reshape(-1) != EMPTY)
         return {
-            "slots": taken, "nids": self._slots.reshape(-1)[taken], "steps": self._steps[taken],
-            "grads": self._grads[taken], "due_nids": self._due[0], "due_grads": self._due[1],
+            "slots": taken,
+            "nids": self._slots.reshape(-1)[taken],
+            "steps": self._steps[taken],
+            "grads": self._grads[taken],
+            "due_nids": self._due[0],
+            "due_grads": self._due[1],
         }
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:

@@ -3,9 +3,10 @@
 No row ever crosses the network in training. For evaluation, checkpoints and export the columns go back into the rows
 of their owners, so that files and results look as they do in every other mode.
 """
+
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -13,8 +14,8 @@ from mpi4py import MPI
 
 from glpilot.app.embedding.rows.optimizers.rule import StepSizes
 from glpilot.app.embedding.rows.optimizers.sparse_optimizer import RULES, SparseOptimizer
-from glpilot.app.embedding.rows.segment import Segment
 from glpilot.app.embedding.rows.records import allocate_records, counts_of, rows_of, scatter_rows
+from glpilot.app.embedding.rows.segment import Segment
 
 CHUNK_ROWS = 1 << 18  # of a message, which bounds what is copied at a time
 
@@ -114,7 +115,7 @@ class ColumnTable:
 
 
 def rows_to_columns(world: MPI.Intracomm, offsets: np.ndarray, bounds: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Collective: from whole rows [num_local, dim] of this rank to its columns of all rows, float32 [num_nodes, width]."""
+    """Collective: this rank's columns of all rows, float32 [num_nodes, width], from its rows [num_local, dim]."""
     rank, size = world.Get_rank(), world.Get_size()
     columns = np.empty((offsets[-1], bounds[rank + 1] - bounds[rank]), np.float32)
     for target, source in _pairs(rank, size):

@@ -3,6 +3,7 @@
 Kernels walk over rows that lie scattered in tables far larger than any cache, and would wait for memory at every one of
 them: the work on a row is too long for the processor to look ahead to the next by itself.
 """
+
 from __future__ import annotations
 
 import numba
@@ -21,8 +22,10 @@ def _prefetch_line(typing_context, array, row, offset):
 
     def generate(context, builder, signature, arguments):
         pieces = context.make_array(signature.args[0])(context, builder, arguments[0])
-        row, offset = (context.cast(builder, argument, kind, types.intp)
-                       for argument, kind in zip(arguments[1:], signature.args[1:]))
+        row, offset = (
+            context.cast(builder, argument, kind, types.intp)
+            for argument, kind in zip(arguments[1:], signature.args[1:])
+        )
         stride = cgutils.unpack_tuple(builder, pieces.strides)[0]
         pointer = ir.IntType(8).as_pointer()
         line = builder.gep(builder.bitcast(pieces.data, pointer), [builder.add(builder.mul(row, stride), offset)])

@@ -1,8 +1,9 @@
 """Where the rows of a batch live: a pure value, made once a step, used to fetch rows and to send gradients home."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 import numpy as np
 

@@ -3,6 +3,7 @@
 Records are float32 [num_rows, dim + 1]. The last column holds the bits of an int32: how many updates the row has
 received, which is Adam's step count for that row and the row's version.
 """
+
 from __future__ import annotations
 
 import numba

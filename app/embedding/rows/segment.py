@@ -1,4 +1,5 @@
 """Gradients of rows, wherever they lie: what travels between the model, the sums and the optimizers."""
+
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -2,6 +2,7 @@
 
 A look-up then reads one cache line, the table never grows, and room is made by a choice among eight.
 """
+
 from __future__ import annotations
 
 import numba
@@ -48,7 +49,7 @@ def find_empty(slots, nid):
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def look_ahead(slots, rows, nids, i):
-    """Load what a loop over `nids` will need after the i-th: the set of a nid, and later the row in its slot, if any."""
+    """Load what a loop over `nids` needs after the i-th: the set of a nid, later the row in its slot, if any."""
     num_sets = slots.shape[0]
     if i + 2 * LOOKAHEAD < len(nids) and num_sets > 0:
         prefetch_row(slots, nids[i + 2 * LOOKAHEAD] % num_sets)

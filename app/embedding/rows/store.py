@@ -6,17 +6,18 @@ indexed Get per owner; or all rows come by a two-sided exchange, where a network
 Reads and writes never overlap: all ranks read, meet, owners write their own rows, and meet again
 (`start_publishing`, `finish_publishing`) before anyone reads. There are no remote writes.
 """
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 import numpy as np
 from mpi4py import MPI
 
-from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.embedding.rows.plan import AccessPlan
 from glpilot.app.embedding.rows.records import scatter_rows
+from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.runtime.host_memory import HostArray
 
 
@@ -133,10 +134,14 @@ class EmbeddingStore:
 
     def _map_host(self) -> dict[int, np.ndarray]:
         """World rank → its records, for the ranks of this host."""
-        host_ranks = [rank for rank, host in enumerate(self._communicator.host_of_rank)
-                      if host == self._communicator.host_of_rank[self._communicator.rank]]
-        return {rank: self._memory.segment(host_rank).reshape(-1, self.dim + 1)
-                for host_rank, rank in enumerate(host_ranks)}
+        host_ranks = [
+            rank
+            for rank, host in enumerate(self._communicator.host_of_rank)
+            if host == self._communicator.host_of_rank[self._communicator.rank]
+        ]
+        return {
+            rank: self._memory.segment(host_rank).reshape(-1, self.dim + 1) for host_rank, rank in enumerate(host_ranks)
+        }
 
     def _start_get(self, plan: AccessPlan) -> list[tuple[int, np.ndarray]]:
         """Ask every owner on another host for its rows; the buffers are filled after a flush."""

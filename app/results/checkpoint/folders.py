@@ -1,4 +1,5 @@
 """The checkpoint folders of a run: which there are, which to go on from, and which to remove."""
+
 from __future__ import annotations
 
 import math

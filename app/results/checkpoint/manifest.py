@@ -1,4 +1,5 @@
 """manifest.json: what a checkpoint is of, where the run stood, and the checksum of every file; written last."""
+
 from __future__ import annotations
 
 import hashlib
@@ -64,7 +65,13 @@ def verify(folder: Path) -> dict[str, Any]:
 
 # What must be the same for a checkpoint to be of any use, beyond the graph.
 _KEYS_THAT_MUST_FIT = (
-    "model.name", "model.inputs", "model.hidden", "model.layers", "model.heads", "embedding.dim", "embedding.optimizer",
+    "model.name",
+    "model.inputs",
+    "model.hidden",
+    "model.layers",
+    "model.heads",
+    "embedding.dim",
+    "embedding.optimizer",
 )
 
 

@@ -1,8 +1,9 @@
 """model.h5: the weights and the dense optimizer's state, the same on every rank and written once."""
+
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Iterable
 
 import numpy as np
 import torch
@@ -31,7 +32,9 @@ def read_model(path: Path, names: Iterable[str]) -> tuple[dict[str, Tensor], dic
         UserError: the file is damaged, or of another model.
     """
     with open_file(path, schema.MODEL_FORMAT) as file:
-        weights = {name: torch.from_numpy(np.asarray(read_dataset(file, f"{schema.PARAMETERS}/{name}"))) for name in names}
+        weights = {
+            name: torch.from_numpy(np.asarray(read_dataset(file, f"{schema.PARAMETERS}/{name}"))) for name in names
+        }
         if schema.OPTIMIZER not in file:
             return weights, None
         return weights, {

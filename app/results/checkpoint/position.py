@@ -1,4 +1,5 @@
 """Where a run stands."""
+
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,5 @@
 """Writing a checkpoint: all ranks together, atomically."""
+
 from __future__ import annotations
 
 import shutil

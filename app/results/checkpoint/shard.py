@@ -2,6 +2,7 @@
 
 Rows are read by ranges of nids from whichever files hold them, so they can go to another number of ranks.
 """
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """What a checkpoint holds of one rank: values that training gives and takes back."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -2,10 +2,11 @@
 
 Arrays in, arrays out; nothing here computes with a model.
 """
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 import numpy as np
 from mpi4py import MPI

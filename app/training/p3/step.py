@@ -1,9 +1,10 @@
 """P3's training step (Gandhi and Iyer, OSDI 2021): the table is split by dimension, not by node.
 
 Each rank computes the first layer of every rank's batch on its own columns of the inputs. The structure of first
-layers, their partial sums and the gradients of these cross the network (exchange.py); rows and their gradients never do.
-All that comes after the first layer is data-parallel.
+layers, their partial sums and the gradients of these cross the network (exchange.py); rows and their gradients never
+do. All that comes after the first layer is data-parallel.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class FirstLayer:
         nids: of each rank's batch, integers [num_inputs].
         inputs: of each rank's batch, float32 [num_inputs, width], the embedding columns, which get gradients.
         partials: of each rank's batch, see GNN.first_partial.
-        received: float32 [num_ranks, rows, width], the partials of this rank's own batch from all ranks, in their order.
+        received: float32 [num_ranks, rows, width], the partials of this rank's own batch, by the rank they come from.
         request: complete when they are here.
         generator_state: of torch's generator after this batch's input dropout.
     """
@@ -169,7 +170,7 @@ class P3Trainer(Trainer):
         return global_loss
 
     def _start_first_layer(self, prepared: PreparedBatch) -> FirstLayer:
-        """Collective: hand this batch's first layer to everybody and compute all of them. Does not wait for the sums."""
+        """Collective: hand this batch's first layer to everybody, compute all of them; does not wait for the sums."""
         rank, size = self._communicator.rank, self._communicator.size
         structures, num_bytes = allgather_structures(self._communicator.world, _structure_of(prepared))
         self.counters["fetch_bytes"] += num_bytes
@@ -187,7 +188,9 @@ class P3Trainer(Trainer):
         received, request = start_partials(self._communicator.world, outgoing)
         self.counters["fetch_bytes"] += received.nbytes - outgoing[rank].nbytes
         self.clock.lap("fetch")
-        return FirstLayer([structure.nids for structure in structures], inputs, partials, received, request, generator_state)
+        return FirstLayer(
+            [structure.nids for structure in structures], inputs, partials, received, request, generator_state
+        )
 
     def _make_block(self, structure: FirstStructure) -> dgl.DGLGraph:
         indptr, indices = torch.from_numpy(structure.indptr), torch.from_numpy(structure.indices)
@@ -203,7 +206,7 @@ class P3Trainer(Trainer):
         return block.to(self.device)
 
     def _inputs_of(self, nids: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Of one batch the embedding columns, and these with the features' and with dropout, as the model takes them."""
+        """Of one batch the embedding columns, and all of the inputs' columns here with dropout, for the model."""
         pieces = []
         rows = torch.empty((len(nids), 0))
         if self._columns is not None:

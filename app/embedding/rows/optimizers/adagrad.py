@@ -5,6 +5,7 @@
 
 The state is `total`, as wide as the row.
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -7,6 +7,7 @@
 The bias is corrected by `count`, the row's own number of updates, as DGL's SparseAdam does. The state is `mean` and
 then `square`, each as wide as the row.
 """
+
 from __future__ import annotations
 
 import math

@@ -5,6 +5,7 @@
 
 The mean runs over the row. The state is `total`, one number a row.
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -3,10 +3,11 @@
 A rule sees distinct rows, each once, with the gradients summed over everything that touched the row. Its state lies in
 one array beside the rows, one line a row, all zero before a row's first update.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable
 
 import numba
 import numpy as np
@@ -37,7 +38,7 @@ class Rule:
     state_width: Callable[[int], int]
     kernel: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, float], None]
     torch_delta: Callable[[Tensor, Tensor, Tensor, float], Tensor]
-    step_sizes: Optional[StepSizes] = None
+    step_sizes: StepSizes | None = None
 
 
 # Compiles a kernel. Loops over the one-dimensional views of a row, each writing one of them, are what LLVM turns into

@@ -4,6 +4,7 @@
 
 It has no state.
 """
+
 from __future__ import annotations
 
 import numpy as np

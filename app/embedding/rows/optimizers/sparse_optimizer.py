@@ -3,6 +3,7 @@
 On the CPU a rule's fused kernel does it; on other devices the same formulas run as torch ops. A new optimizer is a file
 with a rule beside this one, a line in the table, and a choice of the config key `embedding.optimizer`.
 """
+
 from __future__ import annotations
 
 import numpy as np

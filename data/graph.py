@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class NodeData:
 def concatenate_nodes(pieces: list[NodeData]) -> NodeData:
     """The nodes of several pieces of the same graph, one after the other."""
 
-    def join(name: str) -> np.ndarray | None:
+    def join(name: str) -> Any:
         arrays = [getattr(piece, name) for piece in pieces]
         return None if arrays[0] is None else np.concatenate(arrays)
 
@@ -108,7 +109,7 @@ def graph_hash(graph: Graph) -> str:
         graph.nodes.val_mask,
         graph.nodes.test_mask,
     ):
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 

@@ -41,7 +41,8 @@ def test_one_mpi() -> None:
 def test_rma_get() -> None:
     """Collective: each rank reads the other's row."""
     window = MPI.Win.Allocate(8 * 4, 8, comm=WORLD)
-    np.frombuffer(window.tomemory(), dtype=np.float64)[:] = WORLD.rank
+    memory = np.frombuffer(window.tomemory(), dtype=np.float64)  # type: ignore[call-overload]
+    memory[:] = WORLD.rank
     window.Fence()
     row = np.full(4, -1.0)
     peer = 1 - WORLD.rank

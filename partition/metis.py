@@ -90,10 +90,10 @@ def call_dgl(indptr: np.ndarray, indices: np.ndarray, node_kinds: np.ndarray, nu
 
 def main() -> None:
     """The process of its own: from files in its working folder to another."""
-    arrays = [np.load(f"{name}.npy") for name in _ARGUMENTS]
+    indptr, indices, node_kinds = (np.load(f"{name}.npy") for name in _ARGUMENTS)
     for name in _ARGUMENTS:
         os.unlink(f"{name}.npy")  # METIS may want the space
-    np.save("part_id.npy", call_dgl(*arrays, int(sys.argv[1])))
+    np.save("part_id.npy", call_dgl(indptr, indices, node_kinds, int(sys.argv[1])))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def relabel(part_id: np.ndarray, num_parts: int, dtype: type = np.int64) -> Rela
     # numpy sorts 16-bit keys in linear time.
     key = part_id.astype(np.uint16) if num_parts <= 2**16 else part_id
     graph_nids = np.argsort(key, kind="stable")
-    nids = np.empty(len(part_id), dtype=dtype)
+    nids: np.ndarray = np.empty(len(part_id), dtype=dtype)
     nids[graph_nids] = np.arange(len(part_id), dtype=dtype)
     offsets = np.zeros(num_parts + 1, dtype=np.int64)
     np.cumsum(np.bincount(part_id, minlength=num_parts), out=offsets[1:])

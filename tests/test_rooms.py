@@ -17,7 +17,7 @@ import glpilot.app
 import glpilot.data
 import glpilot.partition
 
-FOLDERS = {package: Path(package.__file__).parent for package in (glpilot.app, glpilot.partition, glpilot.data)}
+FOLDERS = {package: Path(package.__path__[0]) for package in (glpilot.app, glpilot.partition, glpilot.data)}
 # Every room, and the other rooms that it may import: only rooms that stand below it here, so there can be no cycle.
 MAY_IMPORT = {
     "app/cli.py": ("app/commands", "app/runtime", "data"),
@@ -101,8 +101,8 @@ class Module:
         """Beginnings of the names given to import_module and __import__, as far as they are spelled out."""
         names = set()
         for node in ast.walk(self.tree):
-            is_call = isinstance(node, ast.Call) and node.args
-            if is_call and dotted_name(node.func).split(".")[-1] in ("import_module", "__import__"):
+            function = dotted_name(node.func) if isinstance(node, ast.Call) else ""
+            if function.split(".")[-1] in ("import_module", "__import__") and isinstance(node, ast.Call) and node.args:
                 names.add(beginning_of(node.args[0]))
         return names
 
@@ -112,7 +112,7 @@ class Module:
 
     def _base_of(self, node: ast.ImportFrom) -> str:
         if node.level == 0:
-            return node.module
+            return node.module or ""
         package = self.package.split(".")
         base = package[: len(package) - (node.level - 1)]
         return ".".join(base + ([node.module] if node.module else []))

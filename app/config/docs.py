@@ -24,7 +24,7 @@ _LIMITS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
 
 def render() -> str:
     """The section: a table for each part of the config, and what the presets set."""
-    tables = {}
+    tables: dict[str, list[str]] = {}
     for key, field in list_keys():
         row = (f"`{key}`", f"`{show_value(field.default)}`", describe_values(field), field.description or "")
         tables.setdefault(key.split(".")[0], []).append("| " + " | ".join(map(_escape, row)) + " |")
@@ -106,8 +106,9 @@ def _describe_preset(name: str) -> str:
 
 
 def _show_limit(limit: float) -> str:
-    is_large_power = isinstance(limit, int) and limit > 2**20 and limit & (limit - 1) == 0
-    return f"2^{limit.bit_length() - 1}" if is_large_power else str(limit)
+    if isinstance(limit, int) and limit > 2**20 and limit & (limit - 1) == 0:
+        return f"2^{limit.bit_length() - 1}"
+    return str(limit)
 
 
 def _escape(cell: str) -> str:

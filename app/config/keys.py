@@ -30,7 +30,8 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_truth_for_number(cls, value: Any, info: ValidationInfo) -> Any:
-        wants_number = cls.model_fields[info.field_name].annotation in (int, float, list[int])
+        annotation: Any = cls.model_fields[str(info.field_name)].annotation
+        wants_number = annotation in (int, float, list[int])
         return refuse_truth(value) if wants_number else value
 
 
@@ -92,7 +93,7 @@ class StalenessConfig(Section):
         description="… and at most for the steps in which the row is expected to be updated so often; -1: any number",
     )
     buffer_rows: RowCount = Field(
-        AUTO,
+        "auto",
         description="copies kept per rank; `auto`: of all remote rows that are read, at most three times as many "
         "as the rank owns",
     )
@@ -101,7 +102,7 @@ class StalenessConfig(Section):
         0, ge=0, le=1, description="the same as a share of all rows of the graph; 0: go by `buffer_rows`"
     )
     prefetch: Literal["auto", "true", "false"] = Field(
-        AUTO,
+        "auto",
         description="ask for the next step's rows while this one computes, which makes them one step old; "
         "`auto`: where the model computes on a GPU, for MPI needs the cores in the meantime",
     )
@@ -119,7 +120,7 @@ class StalenessConfig(Section):
 
 class CacheConfig(Section):
     rows: RowCount = Field(
-        AUTO,
+        "auto",
         description="hottest rows that every rank keeps on its device; `auto`: as many as lessen what a step "
         "moves over the network and to the GPU, by the traffic model",
     )
@@ -224,8 +225,9 @@ class Config(Section):
 
 def list_keys() -> list[tuple[str, Any]]:
     """All (dotted key, pydantic field) pairs, in the order of the classes."""
+    sections: dict[str, Any] = {section: field.annotation for section, field in Config.model_fields.items()}
     return [
         (f"{section}.{name}", field)
-        for section, section_field in Config.model_fields.items()
-        for name, field in section_field.annotation.model_fields.items()
+        for section, annotation in sections.items()
+        for name, field in annotation.model_fields.items()
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from glpilot.app.config.keys import Config
 from glpilot.data.errors import UserError
@@ -77,7 +78,7 @@ def _parse_flag(key: str, text: str) -> Any:
         raise UserError(f"--{key}: cannot read {text!r}") from None
 
 
-def _describe(item: dict[str, Any]) -> str:
+def _describe(item: ErrorDetails) -> str:
     key = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         return f"{key}: unknown key; `glpilot train --help` lists them all"

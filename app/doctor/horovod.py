@@ -20,7 +20,7 @@ def probe(report: Report) -> None:
         built = {"MPI": hvd.mpi_built(), "NCCL": hvd.nccl_built(), "Gloo": hvd.gloo_built(), "CUDA": hvd.cuda_built()}
         report.facts["Horovod operations"] = ", ".join(name for name, is_built in built.items() if is_built) or "none"
     can_start = hvd is not None and hvd.mpi_built() and not check_thread_level(MPI.Query_thread())
-    if not MPI.COMM_WORLD.allreduce(can_start, op=MPI.LAND):
+    if not MPI.COMM_WORLD.allreduce(can_start, op=MPI.LAND) or hvd is None:
         return  # starting Horovod waits for all ranks
     was_running = hvd.is_initialized()
     if not was_running:

@@ -12,7 +12,8 @@ from glpilot.app.models.gnn import GNN
 
 
 class GAT(GNN):
-    activation = staticmethod(F.elu)
+    def activation(self, x: Tensor) -> Tensor:
+        return F.elu(x)
 
     def __init__(self, num_inputs: int, hidden: int, num_classes: int, num_layers: int, dropout: float, heads: int):
         """`hidden` is the width over all heads, a multiple of `heads`."""

@@ -38,7 +38,9 @@ class GNN(nn.Module):
     def convolve(self, index: int, block, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    activation = staticmethod(F.relu)
+    def activation(self, x: Tensor) -> Tensor:
+        """Between the layers."""
+        return F.relu(x)
 
     # A first layer is linear in its inputs until its sums are complete, so it can be computed on some columns of the
     # inputs at a time, in different places (P3: Gandhi and Iyer, OSDI 2021).

@@ -11,6 +11,7 @@ import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Callable
 
 import h5py
 import numpy as np
@@ -50,7 +51,8 @@ def write_rows(communicator: Communicator, dataset: Dataset, rows: np.ndarray, w
     Raises:
         AgreedError: a file cannot be written.
     """
-    writer = {".npy": _write_npy, ".csv": _write_csv}.get(path.suffix, _write_hdf5)
+    writers: dict[str, Callable[..., None]] = {".npy": _write_npy, ".csv": _write_csv}
+    writer = writers.get(path.suffix, _write_hdf5)
     outputs = outputs_of(path)
     temporaries = [output.with_name(f".{output.name}.tmp") for output in outputs]
     is_root = communicator.rank == 0
@@ -103,15 +105,15 @@ def _write_npy(
     shape = (dataset.book.num_nodes, rows.shape[1])
     np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": shape})
     offset = len(header.getvalue()) + dataset.start_nid * rows.shape[1] * 4
-    pieces = [(offset, memoryview(rows.astype("<f4", copy=False)).cast("B"))] if rows.size else []
+    pieces = [(offset, rows.astype("<f4", copy=False).data.cast("B"))] if rows.size else []
     if communicator.rank == 0:
-        pieces.append((0, header.getvalue()))
+        pieces.append((0, memoryview(header.getvalue())))
     ids = "".join(f"{original_id}\n" for original_id in dataset.nodes.original_ids).encode()
     with agreement(communicator.world), _as_user_error(path):
         _write_pieces(path, pieces)
     offset = _offset_after_lower_ranks(communicator, len(ids))
     with agreement(communicator.world), _as_user_error(ids_path):
-        _write_pieces(ids_path, [(offset, ids)])
+        _write_pieces(ids_path, [(offset, memoryview(ids))])
 
 
 def _write_csv(communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path) -> None:
@@ -122,7 +124,7 @@ def _write_csv(communicator: Communicator, dataset: Dataset, rows: np.ndarray, w
         text = (",".join(["node"] + [f"{prefix}{column}" for column in range(rows.shape[1])]) + "\n").encode() + text
     offset = _offset_after_lower_ranks(communicator, len(text))
     with agreement(communicator.world), _as_user_error(path):
-        _write_pieces(path, [(offset, text)])
+        _write_pieces(path, [(offset, memoryview(text))])
 
 
 def _csv_blocks(original_ids: np.ndarray, rows: np.ndarray) -> Iterator[bytes]:
@@ -138,12 +140,11 @@ def _offset_after_lower_ranks(communicator: Communicator, num_bytes: int) -> int
     return communicator.world.exscan(num_bytes) or 0
 
 
-def _write_pieces(path: Path, pieces: list[tuple[int, bytes]]) -> None:
+def _write_pieces(path: Path, pieces: list[tuple[int, memoryview]]) -> None:
     """Write bytes at their offsets without touching what other ranks write."""
     with open(path, "r+b", buffering=0) as file:
         for offset, piece in pieces:
             file.seek(offset)
-            piece = memoryview(piece)
             while len(piece):
                 piece = piece[file.write(piece) :]
         os.fsync(file.fileno())

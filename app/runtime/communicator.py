@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 # Read when Horovod starts. A short cycle keeps its operations quick, and its background thread, which enters MPI
 # every cycle, drives the progress that other ranks' one-sided reads of our rows depend on.
@@ -40,10 +40,10 @@ class Communicator:
         """Collective: waits for all ranks of MPI_COMM_WORLD."""
         check_thread_level(MPI.Query_thread())
         check_world_size(MPI.COMM_WORLD.Get_size(), os.environ)
-        self.world: MPI.Intracomm = MPI.COMM_WORLD.Dup()
+        self.world = MPI.COMM_WORLD.Dup()
         self.rank: int = self.world.Get_rank()
         self.size: int = self.world.Get_size()
-        self.host: MPI.Intracomm = self.world.Split_type(MPI.COMM_TYPE_SHARED, key=self.rank)
+        self.host = cast(MPI.Intracomm, self.world.Split_type(MPI.COMM_TYPE_SHARED, key=self.rank))
         leader = self.host.bcast(self.rank)
         self.host_of_rank: list[int] = self.world.allgather(leader)
         self.is_near = np.array(self.host_of_rank) == leader

@@ -34,7 +34,8 @@ class HostArray:
     def segment(self, host_rank: int) -> np.ndarray:
         """The items that a rank of this host contributed."""
         memory, _ = self.window.Shared_query(host_rank)
-        return np.frombuffer(memory, dtype=self.dtype, count=self._num_items[host_rank])
+        count = self._num_items[host_rank]
+        return np.frombuffer(memory, dtype=self.dtype, count=count)  # type: ignore[call-overload]
 
     def sync(self) -> None:
         """Order this rank's loads and stores against those of others; not a barrier."""

@@ -30,6 +30,7 @@ def session() -> Iterator[Communicator]:
         yield communicator
         communicator.free()
     except AgreedError as error:
+        assert communicator is not None  # whoever agrees has one
         communicator.free()
         if communicator.rank == 0:
             raise

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor
 
 from glpilot.app.embedding.rows.plan import AccessPlan
 from glpilot.app.graph.sampler import Batch
+
+
+def gradient_of(x: Tensor) -> Tensor:
+    """What `backward` left at a tensor."""
+    assert x.grad is not None
+    return x.grad
 
 
 @dataclass(frozen=True)

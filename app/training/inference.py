@@ -41,7 +41,8 @@ def infer(
     """
     was_training = model.training
     model.eval()
-    read, hidden = inputs.read, None
+    read: Callable[[AccessPlan], Tensor] = inputs.read
+    hidden: EmbeddingStore | None = None
     for index, width in enumerate(model.widths):
         is_last = index == len(model.widths) - 1
         nids = dataset.nids_of(wanted if is_last else np.ones_like(wanted))

@@ -74,9 +74,11 @@ class TrainingLoop:
         start = time.perf_counter() - position.partial_epoch_seconds
         self._sent_bytes_before = sent_bytes()
         trainer.clock.start()
-        prepared = self._prepare(position.step_in_epoch)
+        prepared: PreparedBatch | None = None
         while position.step_in_epoch < num_steps:
             step = position.step_in_epoch
+            if prepared is None:
+                prepared = self._prepare(step)
             # Sampled already, so that the step can ask for its rows; the owners of the step before write meanwhile.
             next_prepared = self._prepare(step + 1) if trainer.looks_ahead and step + 1 < num_steps else None
             trainer.finish_step()
@@ -97,8 +99,6 @@ class TrainingLoop:
             if self._num_steps_now == config.run.stop_after_steps:
                 return False
             prepared = next_prepared
-            if prepared is None and step + 1 < num_steps:
-                prepared = self._prepare(step + 1)
             if config.train.checkpoint_steps and position.step % config.train.checkpoint_steps == 0:
                 self._save()
                 trainer.clock.start()
@@ -161,7 +161,7 @@ class TrainingLoop:
     def _refresh_hotness(self) -> None:
         """Collective: choose the hot rows anew, by what training has used since they were chosen."""
         trainer, table, position = self._trainer, self._trainer.table, self._position
-        if table is None or table.techniques.hotness is None:
+        if table is None or table.access_counter is None or table.techniques.hotness is None:
             return
         hotness = merge_hotness(self._communicator, table.access_counter.rates())
         position.hotness_epoch = position.epoch

@@ -64,6 +64,7 @@ def load_waiting(communicator: Communicator, state: LearnableState, folder: Path
     Raises:
         AgreedError: the file is damaged.
     """
+    assert state.table is not None
     with agreement(communicator.world):
         state.table.load_waiting(read_waiting(shard_path(folder, communicator.rank)))
 

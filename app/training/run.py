@@ -62,7 +62,7 @@ def train(communicator: Communicator, config: Config, parts: Path, run: Path, re
             communicator, dataset.book.num_parts, position.epoch_seconds, schedule.steps_per_epoch, metrics, cost
         )
         with agreement(communicator.world):
-            if communicator.rank == 0:
+            if writer is not None:
                 writer.write({"step": position.step, "epoch": position.epoch, **metrics})
                 write_summary(run, summary)
                 progress.say(format_table(summary))
@@ -114,12 +114,14 @@ def _adopt_techniques(
     techniques = choose_techniques(communicator, config, dataset.offsets, hotness, trainer.device)
     for line in techniques.report:
         progress.say(line)
-    waits_on = folder is not None and restore.can_load_waiting(communicator, dataset, techniques, folder)
-    if folder is not None and not waits_on:
-        restore.settle_waiting(communicator, trainer, folder)
-    trainer.adopt(techniques)
-    if waits_on:
+    if folder is None:
+        trainer.adopt(techniques)
+    elif restore.can_load_waiting(communicator, dataset, techniques, folder):
+        trainer.adopt(techniques)
         restore.load_waiting(communicator, trainer, folder)
+    else:
+        restore.settle_waiting(communicator, trainer, folder)
+        trainer.adopt(techniques)
 
 
 def _make_schedule(communicator: Communicator, config: Config, dataset: Dataset) -> SeedSchedule:

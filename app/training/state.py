@@ -70,6 +70,7 @@ class LearnableState:
 
     def adopt(self, techniques: Techniques) -> None:
         """Collective: use these techniques from now on. All rows must be up to date, as `settle` leaves them."""
+        assert self.table is not None  # the only one that has techniques
         self.table.adopt(techniques)
 
     def sample(self, seeds: np.ndarray, epoch: int, step_in_epoch: int, step: int) -> PreparedBatch:

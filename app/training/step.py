@@ -10,7 +10,7 @@ from glpilot.app.embedding.copies.replicas import check_equal
 from glpilot.app.graph.dataset import Dataset
 from glpilot.app.models.gnn import loss_sum
 from glpilot.app.runtime.communicator import Communicator
-from glpilot.app.training.batch import PreparedBatch
+from glpilot.app.training.batch import PreparedBatch, gradient_of
 from glpilot.app.training.counts import count_rows
 from glpilot.app.training.state import LearnableState
 
@@ -46,9 +46,9 @@ class Trainer(LearnableState):
         feature_fetch = features.start_fetch(plan) if features else None
         clock.lap("gather")
         pieces = []
-        if table:
+        if table and reading:
             pieces.append(table.reader.finish(reading, step).requires_grad_())
-        if features:
+        if features and feature_fetch:
             features.finish_fetch(feature_fetch)
             pieces.append(torch.from_numpy(feature_fetch.rows).to(self.device))
         clock.lap("fetch")
@@ -76,8 +76,8 @@ class Trainer(LearnableState):
 
         # Talk: all ranks meet in these operations, so none writes before all have read.
         finish_dense = self._dense_sync.start(loss)
-        if table:
-            hot_grads, cold_grads = table.reader.gradients(reading, pieces[0].grad)
+        if table and reading:
+            hot_grads, cold_grads = table.reader.gradients(reading, gradient_of(pieces[0]))
             is_near = reading.cold.owned_by(self._communicator.is_near)
             near, far = reading.cold.select(is_near), reading.cold.select(~is_near)
             self.counters["far_gradients"] += len(far)

@@ -119,7 +119,7 @@ def _choose_cache(
     num_hot = _choose_num_hot(communicator, config, hotness, is_far, layout, device, report)
     hot_nids = hottest(hotness.update_rates, num_hot)
     num_touched = communicator.world.allreduce(float(hotness.access_rates[hot_nids].sum())) / layout.num_senders
-    hot_sync = config.sync.hot
+    hot_sync: str = config.sync.hot
     if hot_sync == AUTO:
         hot_sync = traffic.choose_hot_sync(layout, num_hot, num_touched)
     if num_hot:
@@ -187,14 +187,12 @@ def _choose_buffer_rows(config: Config, rates: np.ndarray, ages: np.ndarray, num
         return staleness.buffer_bytes // (4 * config.embedding.dim + _BUFFER_ENTRY_BYTES)
     if staleness.buffer_fraction:
         return int(staleness.buffer_fraction * num_nodes)
-    if staleness.buffer_rows != AUTO:
+    if isinstance(staleness.buffer_rows, int):
         return staleness.buffer_rows
+    if not len(rates):
+        return 0
     # Sets fill unevenly, so some more than the rows that are worth a copy.
-    return (
-        min(int(1.1 * np.count_nonzero(ages > 0)) + 64, max(BUFFER_ROWS_PER_OWNED_ROW * num_owned, 64))
-        if len(rates)
-        else 0
-    )
+    return min(int(1.1 * np.count_nonzero(ages > 0)) + 64, max(BUFFER_ROWS_PER_OWNED_ROW * num_owned, 64))
 
 
 _BUFFER_ENTRY_BYTES = 32  # beside the row: see StalenessBuffer

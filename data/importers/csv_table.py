@@ -53,7 +53,8 @@ class CsvTable:
             raise UserError(f"{self.path}: expected the columns {wished}, found only {','.join(self.header)!r}")
         known = [name.strip().lower() for name in self.header]
         found = [next((known.index(name) for name in choices if name in known), None) for choices in names]
-        return list(range(len(names))) if None in found else found
+        columns = [column for column in found if column is not None]
+        return columns if len(columns) == len(names) else list(range(len(names)))
 
     def read_integers(self, columns: list[int]) -> list[np.ndarray] | None:
         """These columns as int64 [num_rows], or None if a value is missing, or is no integer, or too large."""

@@ -35,7 +35,8 @@ def read_edges(
     table = open_table(path)
     columns = table.find_columns(SRC_NAMES, DST_NAMES)
     if declared is not None:
-        return declared, *declared.read_node_columns(table, columns)
+        src, dst = declared.read_node_columns(table, columns)
+        return declared, src, dst
     src_ids, dst_ids = read_ids(table, columns, kind)
     origin = f"an id that occurs in {path} (--num-nodes or --node-ids declare nodes without edges)"
     if src_ids.dtype != object or labels_path is None:

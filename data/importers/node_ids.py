@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,9 @@ class NodeIds:
         """
         return self.read_node_columns(table, [column])[0]
 
+    def _is_spelled(self, node_id: int | str, text: str) -> bool:
+        return _as_id(text, self.are_integers) == node_id
+
     def read_node_columns(self, table: CsvTable, columns: list[int]) -> list[np.ndarray]:
         """The same for several columns at once."""
         arrays = read_ids(table, columns, "integer" if self.are_integers else "string")
@@ -79,8 +83,7 @@ class NodeIds:
         for column, ids in zip(columns, arrays):
             found = self.find(ids)
             if (found < 0).any():
-                unknown = ids[np.argmax(found < 0)]
-                line, value = table.first_line(column, lambda value, id=unknown: _as_id(value, self.are_integers) == id)
+                line, value = table.first_line(column, partial(self._is_spelled, ids[np.argmax(found < 0)]))
                 raise UserError(f"{table.path}, line {line}: no node has the id {value!r}; expected {self.origin}")
             nodes.append(found)
         return nodes

@@ -82,7 +82,7 @@ def lap(name):
 for epoch in range(arguments.epochs):
     stage = dict(sample=0.0, load=0.0, forward=0.0, backward=0.0, update=0.0)
     start = t = time.time()
-    total = steps = rows = 0
+    total, steps, rows = 0.0, 0, 0
     with model.join():
         for inputs, seeds, blocks in loader:
             y = labels[seeds].long()

@@ -250,7 +250,7 @@ def format_results(results: dict[str, list[Result]], base: str) -> str:
         counts = [f"{'–':>13}", f"{'–':>14}", f"{'–':>16}"]
         if last.summary:
             counts = [
-                f"{statistics.median(run.network_megabytes for run in runs):>13.0f}",
+                f"{statistics.median(run.network_megabytes or 0 for run in runs):>13.0f}",
                 f"{last.summary['rows_per_step']['fetched']:>14,.0f}",
                 f"{last.summary['gradients_per_step']['sent']:>16,.0f}",
             ]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from glpilot.app.embedding.gradients.aggregate import Aggregator, sum_on_device
 from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
-from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.rows.segment import DeviceSegment, Segment
 
 
 class DeviceCache:
@@ -68,7 +68,7 @@ class DeviceCache:
         first, last = np.searchsorted(self.nids, [start_nid, stop_nid])
         return self.nids[first:last], self.records[first:last].cpu().numpy(), self.state[first:last].cpu().numpy()
 
-    def _sum(self, segments: Sequence[Segment]) -> list[Segment]:
+    def _sum(self, segments: Sequence[Segment]) -> Sequence[Segment | DeviceSegment]:
         if not segments:
             return []
         if self._device.type == "cpu":

@@ -192,10 +192,12 @@ class RowReader:
             return
         far = np.flatnonzero(fetch.plan.owned_by(self._is_far))
         nids = fetch.plan.nids[far]
+        assert self._hotness is not None  # since copies are used
         rates = self._hotness.access_rates[nids]
         self._buffer.push(nids, fetch.plan.positions[far], fetch.rows, fetch.counts, step, self._bounds(nids), rates)
 
     def _bounds(self, nids: np.ndarray) -> np.ndarray:
+        assert self._hotness is not None
         return max_ages(self._hotness.update_rates[nids], self._max_steps, self._max_missed_updates)
 
     def _to_batch_order(self, reading: Reading) -> Tensor:

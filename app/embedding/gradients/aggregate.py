@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import torch
 
-from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.rows.segment import DeviceSegment, Segment
 
 
 class Aggregator:
@@ -61,8 +61,8 @@ def sum_by_id(pieces: Sequence[Segment], dim: int) -> tuple[np.ndarray, np.ndarr
     return ids[order][is_first], sums
 
 
-def sum_on_device(segments: Sequence[Segment], device: torch.device) -> Segment:
-    """The same sums as Aggregator's in torch operations, as tensors; row ids ascending.
+def sum_on_device(segments: Sequence[Segment], device: torch.device) -> DeviceSegment:
+    """The same sums as Aggregator's in torch operations; row ids ascending.
 
     Segments are added one after the other. The ids of one are distinct, so no two additions meet and the result
     does not depend on the order in which a GPU makes them.
@@ -76,7 +76,7 @@ def sum_on_device(segments: Sequence[Segment], device: torch.device) -> Segment:
     sums = torch.zeros((len(row_ids), values[0].shape[1]), device=device)
     for where, value in zip(inverse.split([len(part) for part in ids]), values):
         sums[where] += value
-    return Segment(row_ids.int(), torch.arange(len(row_ids), device=device), sums)
+    return DeviceSegment(row_ids.int(), torch.arange(len(row_ids), device=device), sums)
 
 
 @numba.njit(cache=True, nogil=True)

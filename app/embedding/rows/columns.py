@@ -35,7 +35,13 @@ class ColumnTable:
         state: float32 [num_nodes, …]: the sparse optimizer's, of these columns.
     """
 
-    def __init__(self, world: MPI.Intracomm, offsets: Sequence[int], bounds: Sequence[int], optimizer_name: str):
+    def __init__(
+        self,
+        world: MPI.Intracomm,
+        offsets: Sequence[int] | np.ndarray,
+        bounds: Sequence[int] | np.ndarray,
+        optimizer_name: str,
+    ):
         """
         Args:
             offsets: [num_ranks + 1]: rank r owns the rows offsets[r] … offsets[r + 1] - 1.

@@ -42,4 +42,4 @@ def _prefetch_line(typing_context, array, row, offset):
 def prefetch_row(array, row):
     """Load a row of a two-dimensional array into the caches, without waiting for it."""
     for offset in range(0, array.itemsize * array.shape[1], LINE_BYTES):
-        _prefetch_line(array, row, offset)
+        _prefetch_line(array, row, offset)  # type: ignore[call-arg]  # Numba gives the context

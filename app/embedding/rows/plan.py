@@ -66,10 +66,9 @@ class AccessPlan:
         return AccessPlan(np.arange(len(self)), self.nids, self.bounds, self.offsets)
 
 
-def plan_access(nids: np.ndarray, offsets: Sequence[int]) -> AccessPlan:
+def plan_access(nids: np.ndarray, offsets: Sequence[int] | np.ndarray) -> AccessPlan:
     """Sort distinct nids and cut them at the ranks' ranges `offsets` [num_ranks + 1]."""
-    offsets = np.asarray(offsets, np.int64)
+    ranges = np.asarray(offsets, np.int64)
     positions = np.argsort(nids)
     nids = nids[positions]
-    bounds = np.searchsorted(nids, offsets)
-    return AccessPlan(positions, nids, bounds, offsets)
+    return AccessPlan(positions, nids, np.searchsorted(nids, ranges), ranges)

@@ -46,7 +46,7 @@ class EmbeddingStore:
         offsets: int64 [num_ranks + 1]: rank r owns the nids offsets[r] … offsets[r + 1] - 1.
     """
 
-    def __init__(self, communicator: Communicator, offsets: Sequence[int], dim: int, fetch: str = "rma"):
+    def __init__(self, communicator: Communicator, offsets: Sequence[int] | np.ndarray, dim: int, fetch: str = "rma"):
         """Collective: allocates the shared memory and the windows.
 
         Args:
@@ -160,7 +160,8 @@ class EmbeddingStore:
         """The records at ascending row numbers, neighbours merged into one block."""
         first_of_block = np.flatnonzero(np.diff(local_nids, prepend=-2) != 1)
         lengths = np.diff(first_of_block, append=len(local_nids))
-        return self._record_type.Create_indexed(lengths.astype(np.int32), local_nids[first_of_block]).Commit()
+        starts = local_nids[first_of_block]  # MPI takes arrays of C ints as they are
+        return self._record_type.Create_indexed(lengths.astype(np.int32), starts).Commit()  # type: ignore[arg-type]
 
     def _exchange(self, plan: AccessPlan) -> list[tuple[int, np.ndarray]]:
         """Collective: send every owner, ourselves included, the row numbers we want, and answer theirs."""

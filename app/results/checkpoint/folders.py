@@ -31,7 +31,7 @@ def number_of(folder: Path) -> int:
 
 def newest(run: Path) -> tuple[Path | None, list[str]]:
     """The newest whole checkpoint of a run, and a line on every newer one that was rejected, with the reason."""
-    rejected = []
+    rejected: list[str] = []
     for folder in list_checkpoints(Path(run) / "checkpoints"):
         try:
             verify(folder)

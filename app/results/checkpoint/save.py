@@ -43,7 +43,7 @@ def save(
         if is_root:
             write_model(temporary / MODEL_FILE, snapshot)
             checksums[MODEL_FILE] = checksum(temporary / MODEL_FILE)
-    gathered = world.gather(checksums)
+    gathered = world.gather(checksums) or []
     with agreement(world):
         if is_root:
             files = {name: digest for part in gathered for name, digest in part.items()}

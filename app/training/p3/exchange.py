@@ -49,7 +49,8 @@ def allgather_structures(world: MPI.Intracomm, own: FirstStructure) -> tuple[lis
         nid_bytes = num_nids * own.nids.itemsize
         nids = content[:nid_bytes].copy().view(own.nids.dtype)
         bounds_and_edges = content[nid_bytes:][: 4 * (num_bounds + num_edges)].copy().view(np.int32)
-        structures.append(FirstStructure(nids, *np.split(bounds_and_edges, [num_bounds]), num_dst, seed))
+        indptr, indices = np.split(bounds_and_edges, [num_bounds])
+        structures.append(FirstStructure(nids, indptr, indices, num_dst, seed))
     return structures, len(gathered) - int(num_bytes[world.Get_rank()])
 
 

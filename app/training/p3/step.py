@@ -26,7 +26,7 @@ from glpilot.app.graph.dataset import Dataset
 from glpilot.app.models.gnn import loss_sum
 from glpilot.app.runtime.agreement import AgreedError
 from glpilot.app.runtime.communicator import Communicator
-from glpilot.app.training.batch import PreparedBatch
+from glpilot.app.training.batch import PreparedBatch, gradient_of
 from glpilot.app.training.p3.exchange import FirstStructure, allgather_gradients, allgather_structures, start_partials
 from glpilot.app.training.step import Trainer
 
@@ -105,6 +105,7 @@ class P3Trainer(Trainer):
     def adopt(self, techniques: Techniques) -> None:
         """Collective: take the rows as they are now; the techniques are off in this mode."""
         super().adopt(techniques)
+        assert self.table is not None
         if self._columns is None:
             bounds = np.minimum(self._bounds, self._embedding_dim)
             optimizer_name = self._config.embedding.optimizer
@@ -117,7 +118,7 @@ class P3Trainer(Trainer):
         if self._ahead is not None:  # so that a run resumed from here has nothing under way either
             self._ahead.request.Wait()
             self._ahead = None
-        if self._columns is not None:
+        if self._columns is not None and self.table is not None:
             self._columns.store(self.table.store.records, self.table.state)
 
     def step(
@@ -148,7 +149,7 @@ class P3Trainer(Trainer):
         clock.lap("backward")
 
         # Everybody's gradients of the sums go to everybody, and from there to rows and first-layer weights.
-        grads = self._gather_gradients(sums.grad, first)
+        grads = self._gather_gradients(gradient_of(sums), first)
         clock.lap("sync_sparse")
         torch.autograd.backward(first.partials, grads)
         clock.lap("backward")
@@ -156,9 +157,9 @@ class P3Trainer(Trainer):
         clock.lap("sync_dense")
 
         # Write: every rank its columns of all rows that any batch touched, the same rows on every rank.
-        if self._columns is not None:
+        if self._columns is not None and self.table is not None:
             segments = [
-                Segment(nids.astype(np.int32), np.arange(len(nids)), x.grad.cpu().numpy())
+                Segment(nids.astype(np.int32), np.arange(len(nids)), gradient_of(x).cpu().numpy())
                 for nids, x in zip(first.nids, first.inputs)
             ]
             self.table.lr = self._config.embedding.lr * lr_scale

@@ -26,7 +26,7 @@ def import_graph(folder, *arguments, edges="src,dst\n0,1\n1,2\n2,3\n", labels=No
     return read_graph(folder / "graph.h5")[0], out, err
 
 
-def in_edges(graph: Graph) -> dict:
+def in_edges(graph: Graph) -> set:
     """{(source id, target id)} in the users' ids."""
     ids = graph.nodes.original_ids.tolist()
     return {

@@ -32,7 +32,7 @@ def make_model(name: str, num_layers: int = 2, dropout: float = 0.0, num_inputs:
     return model
 
 
-def run_model(model, topology: StubTopology, seeds, x: np.ndarray, fanouts=None, device: str = "cpu"):
+def run_model(model, topology, seeds, x, fanouts=None, device="cpu"):
     """Logits and inputs of a batch; `x` holds the inputs of all nodes."""
     batch = NeighborSampler(topology, fanouts or [-1] * len(model.layers)).sample(np.asarray(seeds, np.int64), (0,))
     inputs = torch.from_numpy(x[batch.input_nids]).float().to(device).requires_grad_()
@@ -47,8 +47,8 @@ class DenseModel:
         self.parameters = [{key: value.double() for key, value in layer.state_dict().items()} for layer in model.layers]
         self.adjacency = torch.from_numpy(topology.dense())
 
-    def __call__(self, x: np.ndarray) -> torch.Tensor:
-        x = torch.from_numpy(x).double()
+    def __call__(self, inputs: np.ndarray) -> torch.Tensor:
+        x = torch.from_numpy(inputs).double()
         for index, parameters in enumerate(self.parameters):
             is_last = index == len(self.parameters) - 1
             x = getattr(self, f"_{self.name}")(parameters, x, is_last)

@@ -88,14 +88,12 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_tensorboard_gets_the_numbers(tmp_path):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     writer = MetricsWriter(tmp_path, 0, use_tensorboard=True)
     writer.write({"step": 3, "epoch": 1, "loss": 0.5})
     writer.flush()
     writer.close()
-    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    events = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert [(event.step, event.value) for event in events.Scalars("loss")] == [(3, 0.5)]
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from glpilot.app.embedding.rows.optimizers import adagrad, adam, rowwise_adagrad, sgd
-from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.rows.segment import DeviceSegment, Segment
 
 RULES = {
     "sgd": sgd.RULE,
@@ -32,20 +32,22 @@ class SparseOptimizer:
         """State of rows that were never updated, float32 [num_rows, state_width]."""
         return np.zeros((num_rows, self.state_width), np.float32)
 
-    def step(self, records: Tensor, state: Tensor, segment: Segment, lr: float) -> None:
+    def step(self, records: Tensor, state: Tensor, segment: Segment | DeviceSegment, lr: float) -> None:
         """Update rows in place.
 
         Args:
             records: float32 [num_rows, dim + 1], see records.py.
             state: float32 [num_rows, state_width].
-            segment: of distinct rows, with the gradients summed over everything that touched a row; arrays where the
-                records are on the CPU, tensors on their device otherwise.
+            segment: of distinct rows, with the gradients summed over everything that touched a row; where the records
+                are.
         """
-        if records.device.type == "cpu":
-            RULES[self.name].kernel(records.numpy(), state.numpy(), *segment, lr)
-        else:
-            row_ids, positions, values = segment
-            step_with_torch(self.name, records, state, row_ids, values[positions.long()], lr)
+        if isinstance(segment, DeviceSegment):
+            grads = segment.values[segment.positions.long()]
+            step_with_torch(self.name, records, state, segment.row_ids, grads, lr)
+            return
+        row_ids, positions, values = segment
+        assert isinstance(values, np.ndarray)
+        RULES[self.name].kernel(records.numpy(), state.numpy(), row_ids, positions, values, lr)
 
 
 def step_with_torch(name: str, records: Tensor, state: Tensor, row_ids: Tensor, grads: Tensor, lr: float) -> None:

@@ -34,7 +34,7 @@ def sum_with_dictionary(segments, dim: int) -> dict[int, np.ndarray]:
     return sums
 
 
-def assert_sums(aggregator: Aggregator, own: Segment, others, dim: int):
+def assert_sums(aggregator, own, others, dim):
     expected = sum_with_dictionary([own, *others], dim)
     own = own._replace(values=own.values.copy())  # is changed in place
     summed = aggregator.sum(own, others)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from glpilot.app.config.keys import Config
 from glpilot.app.embedding.rows.optimizers.sparse_optimizer import RULES, SparseOptimizer, step_with_torch
 from glpilot.app.embedding.rows.records import allocate_records, counts_of, rows_of
-from glpilot.app.embedding.rows.segment import Segment
+from glpilot.app.embedding.rows.segment import DeviceSegment, Segment
 
 NAMES = list(RULES)
 DEVICES = [
@@ -45,14 +45,14 @@ class Table:
         self.records = torch.from_numpy(records).to(device)
         self.state = torch.from_numpy(self.optimizer.allocate_state(len(rows))).to(device)
 
-    def _on_device(self, row_ids: np.ndarray, grads: np.ndarray):
+    def _on_device(self, row_ids, grads):
         row_ids, grads = torch.from_numpy(row_ids.astype(np.int32)), torch.from_numpy(grads.astype(np.float32))
         return self.records, self.state, row_ids.to(self.device), grads.to(self.device)
 
     def step(self, row_ids, grads, lr=LR):
         records, state, row_ids, grads = self._on_device(row_ids, grads)
         positions = torch.arange(len(row_ids)).flip(0).to(row_ids.device)  # where the gradients lie, in any order
-        segment = Segment(row_ids, positions, grads.flip(0))
+        segment = DeviceSegment(row_ids, positions, grads.flip(0))
         if records.device.type == "cpu":
             segment = Segment(*(tensor.numpy() for tensor in segment))
         self.optimizer.step(records, state, segment, lr)

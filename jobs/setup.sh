@@ -122,7 +122,7 @@ gpu_operations=$HOROVOD_GPU_OPERATIONS"
 }
 
 install_stack() {
-    local extras=tensorboard,test,build
+    local extras=tensorboard,test,lint,build
     local -a quiet=()
     [ "$mpi" = system ] || extras=mpich,$extras
     [ -t 1 ] || quiet=(--quiet)

@@ -12,8 +12,10 @@ checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=$checkout/.venv/bin/python
 unit_limit=${GLPILOT_UNIT_LIMIT:-900}
 ranks_limit=${GLPILOT_RANKS_LIMIT:-600}
+num_slowest=20 # tests to list at the end
 total_passed=0 total_failed=0 total_skipped=0
 summary=()
+durations=() # "SECONDS STAGE TEST" of the slowest tests of each stage
 
 # The number before the word $2 in pytest's closing line $1; 0 if it is not there.
 count() {
@@ -40,7 +42,16 @@ record() {
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
     total_skipped=$((total_skipped + skipped))
+    mapfile -t -O ${#durations[@]} durations < <(
+        sed -nE "s/^([0-9.]+)s (call|setup|teardown) +/\\1 $name: \\2 of /p" "$output"
+    )
     summary+=("$(printf '%-14s %4d passed, %d failed, %d skipped%s' "$name" "$passed" "$failed" "$skipped" "$note")")
+}
+
+# The slowest tests of all stages, in seconds.
+print_slowest() {
+    printf '\nslowest %d, in seconds\n' "$num_slowest"
+    printf '%s\n' "${durations[@]}" | sort -rn | sed -n "1,${num_slowest}p"
 }
 
 # stage NAME LIMIT COMMAND…: runs, shows and records. No input: a rank that reads a terminal would be stopped.
@@ -61,20 +72,22 @@ main() {
     # Ranks share the cores, and waiting in MPI spins: one thread each.
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-    stage "1 process" "$unit_limit" "$python" -m pytest -m "not mpi" "$@"
+    local -a pytest=("$python" -m pytest --durations="$num_slowest" --durations-min=0.5)
+    stage "1 process" "$unit_limit" "${pytest[@]}" -m "not mpi" "$@"
     local num_ranks
     for num_ranks in 1 2 3 4; do
         stage "$num_ranks rank(s)" "$ranks_limit" \
-            bash "$checkout/jobs/mpi.sh" "$num_ranks" "$python" -m pytest -m mpi "$@"
+            bash "$checkout/jobs/mpi.sh" "$num_ranks" "${pytest[@]}" -m mpi "$@"
     done
 
     # MPICH deals the ranks of a machine out to as many hosts as this says; other MPIs ignore it.
     export MPIR_CVAR_NUM_CLIQUES=2
     for num_ranks in 2 3 4; do
         stage "$num_ranks on 2 hosts" "$ranks_limit" \
-            bash "$checkout/jobs/mpi.sh" "$num_ranks" "$python" -m pytest -m "mpi and hosts" "$@"
+            bash "$checkout/jobs/mpi.sh" "$num_ranks" "${pytest[@]}" -m "mpi and hosts" "$@"
     done
 
+    if [ ${#durations[@]} -gt 0 ]; then print_slowest; fi
     printf '\n'
     printf '%s\n' "${summary[@]}"
     if [ $((total_passed + total_failed)) = 0 ]; then

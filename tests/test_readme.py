@@ -18,7 +18,8 @@ from glpilot.data.errors import UserError
 from helpers.launch import CHECKOUT
 
 README = (CHECKOUT / "README.md").read_text()
-PAGES = [README, (CHECKOUT / "jobs/bench/README.md").read_text()]
+CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
+PAGES = [README, CONTRIBUTING, (CHECKOUT / "jobs/bench/README.md").read_text()]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FOLDERS = ("app", "data", "jobs", "partition", "tests")
 
@@ -108,6 +109,29 @@ def test_every_file_that_is_named_exists():
     assert len(named) > 20
     places = [CHECKOUT, CHECKOUT / "jobs/bench"]
     assert sorted(name for name in named if not any((place / name).exists() for place in places)) == []
+
+
+def tree_of_readme() -> list[str]:
+    """The paths in the tree of "Where things are": a name of two to a line, indented by two below its folder."""
+    (tree,) = (body for body in blocks("text") if body.startswith("app/"))
+    paths: list[str] = []
+    for line in tree.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        folders = [part for part in (paths[-1].split("/") if paths else []) if not part.endswith(".py")]
+        paths.append("/".join([*folders[:depth], line.split()[0].rstrip("/")]))
+    return paths
+
+
+def test_the_tree_of_readme_is_that_of_the_checkout():
+    paths = tree_of_readme()
+    assert [path for path in paths if not (CHECKOUT / path).exists()] == []
+    rooms = {folder.relative_to(CHECKOUT).as_posix() for folder in (CHECKOUT / "app").iterdir() if folder.is_dir()}
+    rooms |= {f"app/embedding/{room}" for room in ("rows", "copies", "gradients")}
+    assert {room for room in rooms if not room.endswith("__pycache__")} <= set(paths)
+
+
+def test_the_page_for_contributors_is_short():
+    assert len(CONTRIBUTING.splitlines()) <= 60
 
 
 def run_config_docs(*arguments) -> subprocess.CompletedProcess:

@@ -64,7 +64,7 @@ def verify(folder: Path) -> dict[str, Any]:
 
 
 # What must be the same for a checkpoint to be of any use, beyond the graph.
-_KEYS_THAT_MUST_FIT = (
+KEYS_THAT_MUST_FIT = (
     "model.name",
     "model.inputs",
     "model.hidden",
@@ -86,7 +86,7 @@ def check_fit(folder: Path, manifest: dict[str, Any], config: Config, dataset: D
     if manifest["part_offsets"] != list(dataset.book.offsets):
         raise UserError(f"{folder}: is of another partition than {dataset.folder}; give the parts it was trained on")
     given = config.model_dump()
-    for key in _KEYS_THAT_MUST_FIT:
+    for key in KEYS_THAT_MUST_FIT:
         section, name = key.split(".")
         expected = manifest["config"][section][name]
         if given[section][name] != expected:

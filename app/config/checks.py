@@ -6,10 +6,7 @@ given; pydantic puts the key before it. Those that take one value return it, as 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from glpilot.app.config.keys import Config
+from typing import Any
 
 # What `embedding.split: dimension` leaves no choice in, for it has no remote rows to copy, to cache or to wait for.
 _WITHOUT_REMOTE_ROWS = {
@@ -64,15 +61,15 @@ def check_depth(fanouts: list[int], layers: int) -> None:
         raise ValueError(f"expected as many sampler.fanouts as model.layers, got {len(fanouts)} and {layers}")
 
 
-def check_split(config: Config) -> None:
-    """What the split of the table excludes in all sections."""
-    if config.embedding.split != "dimension":
-        if config.embedding.pipeline:
+def check_split(content: dict[str, dict[str, Any]]) -> None:
+    """What the split of the table excludes in all sections; `content` holds the values by section and name."""
+    if content["embedding"]["split"] != "dimension":
+        if content["embedding"]["pipeline"]:
             raise ValueError("embedding.pipeline: expected embedding.split dimension, got nodes")
         return
     for key, wanted in _WITHOUT_REMOTE_ROWS.items():
         section, name = key.split(".")
-        got = getattr(getattr(config, section), name)
+        got = content[section][name]
         if got != wanted:
             raise ValueError(
                 f"{key}: expected {wanted} with embedding.split dimension, which has no remote rows, got {got}; "

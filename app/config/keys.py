@@ -219,7 +219,7 @@ class Config(Section):
     @model_validator(mode="after")
     def _check_sections(self) -> Config:
         check_depth(self.sampler.fanouts, self.model.layers)
-        check_split(self)
+        check_split(self.model_dump())
         return self
 
 

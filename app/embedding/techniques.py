@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from glpilot.app.embedding.copies.hotness import Hotness
 
 @dataclass(frozen=True)
 class Techniques:
-    """
+    """By default none is on, but for what may be done to every gradient.
+
     Attributes:
+        cold_sync: how gradients of cold rows travel.
+        sums_on_host: whether the ranks of a host sum gradients before they leave it.
         hotness: None if no technique is on.
         hot_nids: int64 [num_hot], ascending: the rows of the device cache, the same on every rank.
-        hot_sync, cold_sync: how gradients travel.
-        sums_on_host: whether the ranks of a host sum gradients before they leave it.
+        hot_sync: how their gradients travel.
         buffer_rows: copies that this rank keeps.
         max_steps, max_missed_updates: how stale a copy may be; no copy is ever used if `max_steps` is 0.
         prefetches: whether rows are asked for a step ahead.
@@ -25,18 +27,18 @@ class Techniques:
         report: lines that say what was chosen, and why.
     """
 
-    hotness: Hotness | None
-    hot_nids: np.ndarray
-    hot_sync: str
     cold_sync: str
     sums_on_host: bool
-    buffer_rows: int
-    max_steps: int
-    max_missed_updates: int
-    prefetches: bool
-    window_steps: int
-    window_rows: int
-    report: tuple[str, ...]
+    hotness: Hotness | None = None
+    hot_nids: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    hot_sync: str = "sparse_allreduce"
+    buffer_rows: int = 0
+    max_steps: int = 0
+    max_missed_updates: int = 0
+    prefetches: bool = False
+    window_steps: int = 1
+    window_rows: int = 0
+    report: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """Equal if copies and gradients that wait in one run can wait on in another."""

@@ -71,9 +71,7 @@ def choose_techniques(
     cold_sync = "alltoall" if config.sync.cold == AUTO else config.sync.cold  # never moves more than the other
     sums_on_host = config.aggregation.on_host
     if hotness is None:
-        return Techniques(
-            None, np.empty(0, np.int64), "sparse_allreduce", cold_sync, sums_on_host, 0, 0, 0, False, 1, 0, ()
-        )
+        return Techniques(cold_sync, sums_on_host)
     layout = layout_of(communicator, config)
     is_far = far_rows(communicator, offsets)
     report: list[str] = []
@@ -86,11 +84,11 @@ def choose_techniques(
         communicator, config, hotness.access_rates[is_cold_far], layout, cold_sync, report
     )
     return Techniques(
+        cold_sync,
+        sums_on_host,
         hotness=hotness,
         hot_nids=hot_nids,
         hot_sync=hot_sync,
-        cold_sync=cold_sync,
-        sums_on_host=sums_on_host,
         buffer_rows=buffer_rows,
         max_steps=config.staleness.max_steps if buffer_rows else 0,
         max_missed_updates=config.staleness.max_missed_updates,

@@ -17,19 +17,11 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 TRAIN_FLAGS = (
-    "--sampler.fanouts",
-    "4,3",
-    "--sampler.batch_size",
-    "50",
-    "--train.epochs",
-    "2",
-    "--model.hidden",
-    "8",
-    "--embedding.dim",
-    "8",
-    "--run.device",
-    "cpu",
+    *("--sampler.fanouts", "4,3", "--sampler.batch_size", "50", "--train.epochs", "2", "--train.eval_epochs", "0"),
+    *("--model.hidden", "8", "--embedding.dim", "8", "--run.device", "cpu"),
 )
+# Epochs enough for copies to be used again; the losses of the first few are compared.
+LONGER_FLAGS = (*TRAIN_FLAGS, "--train.epochs", "6")
 
 
 def run(*command, env=ENVIRONMENT) -> subprocess.CompletedProcess:

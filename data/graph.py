@@ -113,8 +113,11 @@ def graph_hash(graph: Graph) -> str:
     return digest.hexdigest()
 
 
-def write_graph(path: Path, graph: Graph, force: bool = False) -> None:
+def write_graph(path: Path, graph: Graph, force: bool = False, origin: str | None = None) -> None:
     """Write graph.h5.
+
+    Args:
+        origin: JSON text that says what the graph was made of. Readers may pass over it.
 
     Raises:
         UserError: the file exists and `force` is false, or it cannot be written.
@@ -122,6 +125,8 @@ def write_graph(path: Path, graph: Graph, force: bool = False) -> None:
     with create_file(path, schema.GRAPH_FORMAT, force) as file:
         file.attrs[schema.DIRECTED] = graph.is_directed
         file.attrs[schema.GRAPH_HASH] = graph_hash(graph)
+        if origin is not None:
+            file.attrs[schema.IMPORT] = origin
         write_dataset(file, schema.INDPTR, graph.indptr)
         write_dataset(file, schema.INDICES, graph.indices)
         write_nodes(file, graph.nodes)

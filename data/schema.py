@@ -43,6 +43,7 @@ GRAPH_NIDS = "graph_nids"  # int64 [num_nodes_local], in part files: the node's 
 # Attributes of graph and part files.
 DIRECTED = "directed"  # bool: edges keep the direction they were given with
 GRAPH_HASH = "graph_hash"  # hex digest of structure, labels and masks
+IMPORT = "import"  # UTF-8 JSON, optional, graph files only: what `glpilot import` understood of what it read
 PART_ID = "part_id"
 NUM_PARTS = "num_parts"
 START_NID = "start_nid"  # the part owns the nids START_NID … START_NID + num_nodes_local - 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import UserError
-from .csv_table import check_file, one_line
+from .text_file import check_file, one_line
 
 CHECKED_ROWS = 1 << 16
 

@@ -1,247 +1,221 @@
-"""CSV files, plain or gzip: named columns as arrays, and the line to blame when a row is wrong.
+"""CSV files, plain or gzip: the columns that were chosen, as arrays.
 
-The values are read by the C parser of pandas; only once something is wrong are the lines gone through one by
-one, to find which.
+The values are read by the C parser of pandas from chunks that `row_stream.py` looks through; only once something is
+or may be wrong does `row_blame.py` go through the lines one by one.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import re
 import warnings
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, TextIO
+from typing import Callable
 
 import numpy as np
 
 from ..errors import UserError
+from .characters import BLANKS, odd_blank
+from .columns import Role
+from .first_lines import Layout, read_layout
+from .numerals import is_integer
+from .row_blame import (
+    check_rows,
+    check_single_quotes,
+    check_spelling,
+    column_name,
+    first_row_where,
+    is_in_single_quotes,
+)
+from .row_stream import RowStream
+from .table_options import TableAccount, TableOptions
+from .text_file import one_line, open_bytes
 
-GZIP_MAGIC = b"\x1f\x8b"
-SEPARATORS = (",", "\t", ";")
-INTEGER = re.compile(r"\s*[+-]?\d{1,4000}\s*")  # Python refuses to convert more digits
-MAX_EXACT = 2**53  # float64 tells all integers below apart
-MAX_SHOWN = 40
 
-
-@dataclass(frozen=True)
 class CsvTable:
-    """A CSV file whose header has been read.
+    """A CSV file whose first lines have been read.
 
     Attributes:
-        header: the columns' names; empty for a file without a header.
-        separator: comma, tab or semicolon, whichever the first line has.
+        account: what was understood of it.
     """
 
-    path: Path
-    header: list[str]
-    separator: str
+    def __init__(self, path: Path, layout: Layout, roles: tuple[Role, ...], options: TableOptions) -> None:
+        self.path, self.layout = path, layout
+        self._options = options
+        self._stream: RowStream | None = None  # of the last reading
+        self._texts: list[np.ndarray] | None = None
+        names = [layout.header[column].strip() if layout.header else str(column + 1) for column in layout.columns]
+        columns = {role.name: name for role, name in zip(roles, names)}
+        self.account = TableAccount(
+            path.name, columns, bool(layout.header), layout.separator, skipped=dict(layout.skipped)
+        )
 
-    def find_columns(self, *names: tuple[str, ...]) -> list[int]:
-        """The columns that are called by one of the names given for each; else simply the first columns.
+    def read_integers(self, positions: list[int] | None = None) -> list[np.ndarray] | None:
+        """The columns of some roles (default: of all) as int64 [num_rows]; None if a value is missing, or is no plain
+        integer, or too large, or if two integers may have been spelled differently.
 
         Raises:
-            UserError: the file has fewer columns.
+            UserError: the rows cannot be told apart.
         """
-        wished = ",".join(choices[0] for choices in names)
-        if len(self.header) < len(names):
-            raise UserError(f"{self.path}: expected the columns {wished}, found only {','.join(self.header)!r}")
-        known = [name.strip().lower() for name in self.header]
-        found = [next((known.index(name) for name in choices if name in known), None) for choices in names]
-        columns = [column for column in found if column is not None]
-        return columns if len(columns) == len(names) else list(range(len(names)))
-
-    def read_integers(self, columns: list[int]) -> list[np.ndarray] | None:
-        """These columns as int64 [num_rows], or None if a value is missing, or is no integer, or too large."""
-        try:
-            arrays = self._read(columns, np.int64)
-        except (ValueError, OverflowError) as error:
-            if isinstance(error, UserError):
-                raise
+        if self._texts is not None:
             return None
-        if any(array.dtype != np.int64 for array in arrays):  # pandas takes another type for what is too large
+        columns = [self.layout.columns[position] for position in self._positions(positions)]
+        arrays = self._read({column: object for column in range(self.layout.width) if column not in columns}, columns)
+        assert self._stream is not None
+        if self._stream.has_spellings or any(array.dtype != np.int64 for array in arrays):
             return None
-        for column, array in zip(columns, arrays):
-            # Pandas reads 1e3 and 5.0 as integers, and would round those that float64 cannot hold.
-            if max(int(array.max()), -int(array.min())) >= MAX_EXACT and not all(
-                map(is_integer, self.read_texts([column])[0])
-            ):
-                return None
         return arrays
 
-    def read_texts(self, columns: list[int]) -> list[np.ndarray]:
-        """These columns as object [num_rows] of str, without the blanks around them.
+    def read_texts(self, positions: list[int] | None = None, may_be_empty: bool = False) -> list[np.ndarray]:
+        """The columns of some roles (default: of all) as object [num_rows] of str, without the blanks around them.
+
+        Rows that repeat the header are left out.
 
         Raises:
-            UserError: a value is missing, naming the line.
+            UserError: a value is missing, naming the line, or the rows cannot be told apart.
         """
-        arrays = self._read(columns, object)
-        for column, array in zip(columns, arrays):
-            if any(not isinstance(value, str) or not value.strip() for value in array):
-                line, _ = self.first_line(column, lambda value: not value)
-                name = self.header[column].strip() if self.header else f"column {column + 1}"
-                raise UserError(f"{self.path}, line {line}: no value for {name!r}")
-        return [np.array([value.strip() for value in array], dtype=object) for array in arrays]
+        if self._texts is None:
+            self._texts = self._without_repeated_headers(self._read_texts())
+        wanted = self._positions(positions)
+        for position in wanted:
+            if not may_be_empty and (self._texts[position] == "").any():
+                line, _ = self.first_line(position, lambda value: not value)
+                name = column_name(self.layout, self.layout.columns[position])
+                raise UserError(f"{self.path}, line {line}: no value for {name}; expected one in every row")
+        return [self._texts[position] for position in wanted]
 
-    def read_floats(self) -> np.ndarray:
-        """The whole table as float32 [num_rows, num_columns]; an empty field is not a number.
-
-        Raises:
-            UserError: a value is not a number.
-        """
-        try:
-            return self._read_frame(np.float32).to_numpy()
-        except (ValueError, OverflowError) as error:
-            if isinstance(error, UserError):
-                raise
-            raise UserError(f"{self.path}: expected numbers only ({one_line(error)})") from error
-
-    def first_line(self, column: int, is_wrong: Callable[[str], bool]) -> tuple[int, str]:
-        """The number of the first line whose field is wrong, and the field; a missing field counts as ''.
+    def first_line(self, position: int, is_wrong: Callable[[str], bool]) -> tuple[int, str]:
+        """The number of the first line whose field in a role's column is wrong, and the field.
 
         Raises:
             UserError: no field is wrong by itself, so that no line can be named.
         """
-        with open_text(self.path) as file:
-            rows = csv.reader(file, delimiter=self.separator, skipinitialspace=True)
-            if self.header:
-                next(rows)
-            for row in rows:
-                value = row[column].strip() if column < len(row) else ""
-                if row and is_wrong(value):
-                    return rows.line_num, shorten(value)
-        raise UserError(f"{self.path}: a value in column {column + 1} cannot be used")
+        return first_row_where(self.path, self.layout, self._options, self.layout.columns[position], is_wrong)
 
-    def _read(self, columns: list[int], dtype) -> list[np.ndarray]:
-        dtypes = {column: dtype if column in columns else object for column in range(len(self.header))} or dtype
-        frame = self._read_frame(dtypes)
-        arrays = [frame[column].to_numpy() for column in columns]
-        if not len(arrays[0]):
-            raise UserError(f"{self.path}: there is a header but no row below it")
-        return arrays
+    def check_names(self, positions: list[int], names: np.ndarray) -> None:
+        """Refuse ids that are no integers and may be meant otherwise than they are spelled.
 
-    def _read_frame(self, dtype):
+        Args:
+            names: the distinct ids in these columns.
+
+        Raises:
+            UserError: two differ in the blanks around them, or one has odd blanks or single quotes around it.
+        """
+        for name in names:
+            blank = odd_blank(name)
+            if blank is not None:
+                line, found = self._first_of(positions, name)
+                raise UserError(
+                    f"{self.path}, line {line}: expected an id without blanks around it, found {blank} in {found!r}; "
+                    "remove it"
+                )
+        columns = tuple(self.layout.columns[position] for position in positions)
+        if any(map(is_in_single_quotes, names)):
+            check_single_quotes(self.path, self.layout, self._options, columns)
+        if self._stream is not None and self._stream.has_blanks:
+            check_spelling(self.path, self.layout, self._options, columns)
+
+    def _first_of(self, positions: list[int], value: str) -> tuple[int, str]:
+        assert self._texts is not None
+        position = next(one for one in positions if (self._texts[one] == value).any())
+        return self.first_line(position, lambda found: found == value)
+
+    def _positions(self, positions: list[int] | None) -> list[int]:
+        return list(range(len(self.layout.columns))) if positions is None else positions
+
+    def _read_texts(self) -> list[np.ndarray]:
         import pandas
 
-        names = list(range(len(self.header))) or None
-        with _explained(self.path), warnings.catch_warnings(), np.errstate(all="ignore"):
-            # Pandas only warns of a first row that is longer than the header, and cuts it.
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(
-                self.path,
-                engine="c",
-                sep=self.separator,
-                header=0 if self.header else None,
-                names=names,
-                dtype=dtype,
-                index_col=False,
-                skipinitialspace=True,
-                keep_default_na=False,
-                na_values=[""],
-                encoding="utf-8",
-                compression="gzip" if is_gzip(self.path) else None,
+        arrays = self._read(dict.fromkeys(range(self.layout.width), object), list(self.layout.columns))
+        assert self._stream is not None
+        texts = []
+        for array in arrays:
+            text = np.where(pandas.isna(array), "", array)
+            if self._stream.has_blanks:
+                text[:] = [value.strip(BLANKS) for value in text]
+            texts.append(text)
+        return texts
+
+    def _without_repeated_headers(self, texts: list[np.ndarray]) -> list[np.ndarray]:
+        names = [self.layout.header[column].strip().lower() for column in self.layout.columns if self.layout.header]
+        if not names or all(map(is_integer, names)):
+            return texts
+        candidates = np.arange(len(texts[0]))
+        for text, name in zip(texts, names):
+            candidates = candidates[[value.lower() == name for value in text[candidates]]]
+        if len(candidates) and not self.layout.is_known:
+            line, _ = self.first_line(0, lambda value: value.lower() == names[0])
+            raise UserError(
+                f"{self.path}, line {line}: expected a row, found the names of the header again; remove the line, "
+                "or rename the header's columns"
             )
+        if len(candidates):
+            self._count("repeated header", len(candidates))
+            texts = [np.delete(text, candidates) for text in texts]
+            self.account.num_rows = len(texts[0])
+            if not len(texts[0]):
+                raise UserError(f"{self.path}: there is a header but no row below it")
+        return texts
+
+    def _read(self, dtype: dict, columns: list[int]) -> list[np.ndarray]:
+        frame = self.read_frame(dtype)
+        return [frame[column].to_numpy() for column in columns]
+
+    def read_frame(self, dtype):
+        """All columns as pandas has them, of the types given.
+
+        Raises:
+            UserError: the rows cannot be told apart, or there is none.
+        """
+        import pandas
+
+        with open_bytes(self.path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore", pandas.errors.ParserWarning)  # of long rows; the fields are counted
+            self._stream = stream = RowStream(self.path, file, self.layout, self._options)
+            try:
+                frame = pandas.read_csv(
+                    stream,
+                    engine="c",
+                    sep=self.layout.separator,
+                    header=None,
+                    names=list(range(self.layout.width)),
+                    dtype=dtype,
+                    index_col=False,
+                    skipinitialspace=True,
+                    keep_default_na=False,
+                    na_values=[""],
+                )
+            except UserError:
+                raise
+            except (ValueError, OverflowError) as error:  # such as pandas.errors.ParserError
+                check_rows(self.path, self.layout, self._options)
+                detail = one_line(error).replace("Error tokenizing data. C error: ", "")
+                raise UserError(f"{self.path}: the rows cannot be told apart ({detail})") from error
+        self._check_counts(stream, len(frame))
+        if not len(frame):
+            what = "there is a header but no row below it" if self.layout.header else "there is no row"
+            raise UserError(f"{self.path}: {what}")
+        return frame
+
+    def _check_counts(self, stream: RowStream, num_rows: int) -> None:
+        """A row a line, with as many fields as there are columns, or else look closer."""
+        num_blank = stream.num_lines - num_rows
+        is_even = stream.num_separators == (self.layout.width - 1) * num_rows
+        if stream.is_doubtful or not is_even or (num_blank and stream.has_quotes):
+            check_rows(self.path, self.layout, self._options)
+        self.account.num_rows = num_rows
+        self.account.skipped = dict(self.layout.skipped)
+        self._count("comment", stream.num_comments)
+        self._count("blank", num_blank)
+
+    def _count(self, reason: str, number: int) -> None:
+        if number:
+            self.account.skipped[reason] = self.account.skipped.get(reason, 0) + number
 
 
-def open_table(path: Path) -> CsvTable:
-    """Read the header of a CSV file.
+def open_table(path: Path, roles: tuple[Role, ...], options: TableOptions) -> CsvTable:
+    """Read the first lines of a CSV file, and choose the columns for some roles.
 
     Raises:
-        UserError: the file is missing, empty, binary or damaged, or has no header.
+        UserError: the file is missing, empty, binary or damaged, or its columns cannot be told.
     """
     path = Path(path)
-    check_file(path)
-    with open_text(path) as file:
-        first_line = file.readline(1 << 16)
-    if not first_line:
-        raise UserError(f"{path}: the file is empty; expected a header and rows")
-    if "\0" in first_line:
-        raise UserError(f"{path}: binary data; expected CSV text, plain or gzip")
-    separator = next((candidate for candidate in SEPARATORS if candidate in first_line), ",")
-    header = next(csv.reader([first_line], delimiter=separator, skipinitialspace=True), [])
-    if first_line.startswith("#") or not any(field.strip() for field in header) or INTEGER.fullmatch(header[0]):
-        raise UserError(f"{path}, line 1: expected a header such as src,dst, found {shorten(first_line.strip())!r}")
-    return CsvTable(path, header, separator)
-
-
-def open_bare_table(path: Path) -> CsvTable:
-    """A comma-separated file without a header, of which every row is data.
-
-    Raises:
-        UserError: there is no such file.
-    """
-    check_file(path)
-    return CsvTable(Path(path), [], ",")
-
-
-def check_file(path: Path) -> None:
-    """Refuse what is no file.
-
-    Raises:
-        UserError: there is no such file, or it is a folder.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise UserError(f"{path}: {'is a folder; expected a file' if path.is_dir() else 'no such file'}")
-
-
-def is_gzip(path: Path) -> bool:
-    """Whether a file is compressed, by its first bytes.
-
-    Raises:
-        UserError: it is called .gz but is not.
-    """
-    with _explained(path), open(path, "rb") as file:
-        magic = file.read(2)
-    if magic and magic != GZIP_MAGIC and Path(path).suffix == ".gz":
-        raise UserError(f"{path}: not a gzip file, though its name ends in .gz")
-    return magic == GZIP_MAGIC
-
-
-@contextmanager
-def open_text(path: Path) -> Iterator[TextIO]:
-    """Open a plain or gzip file as UTF-8 text."""
-    with _explained(path), (gzip.open if is_gzip(path) else open)(path, "rb") as file:
-        yield io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-
-
-def is_integer(text: str) -> bool:
-    return INTEGER.fullmatch(text) is not None
-
-
-def shorten(value: str) -> str:
-    """A value as it may appear within one line."""
-    return value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…"
-
-
-def one_line(error: BaseException) -> str:
-    """The first line of an error of somebody else's."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    import pandas
-
-    try:
-        yield
-    except UserError:
-        raise
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: a truncated or damaged gzip file ({one_line(error)})") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text ({one_line(error)})") from error
-    except pandas.errors.EmptyDataError as error:
-        raise UserError(f"{path}: the file is empty; expected a header and rows") from error
-    except (pandas.errors.ParserError, csv.Error) as error:
-        detail = one_line(error).replace("Error tokenizing data. C error: ", "")
-        raise UserError(f"{path}: the rows cannot be told apart ({detail})") from error
-    except pandas.errors.ParserWarning as error:
-        raise UserError(f"{path}: the first row below the header has more fields than the header") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or one_line(error)})") from error
+    return CsvTable(path, read_layout(path, roles, options), roles, options)

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..errors import UserError
 from .arrays import check_rows
-from .csv_table import check_file
 from .labels import labels_of_array
 from .masks import MASK_NAMES, split_of_masks
 from .node_ids import NodeIds
 from .source import Source, check_ends
+from .text_file import check_file
 
 # The first bytes of a DGL graph file; given others, DGL may believe a size and ask for all of the memory.
 DGL_MAGIC = (0xDD2E4FF046B4A13F).to_bytes(8, "little")
@@ -21,9 +21,12 @@ LABEL_NAMES = ("label", "labels")
 FEATURE_NAMES = ("feat", "feature", "features")
 
 
-def read_dgl(path: Path) -> Source:
+def read_dgl(path: Path, marks: tuple[str, ...]) -> Source:
     """Read the one homogeneous graph of a file, and from its node data `label`, `feat`, and `train_mask`,
     `val_mask` and `test_mask`, as far as they are there. Edge data are ignored.
+
+    Args:
+        marks: labels that mean that there is none.
 
     Raises:
         UserError: the file is not DGL's, or damaged, or holds several graphs or node types, or node data of
@@ -62,7 +65,7 @@ def read_dgl(path: Path) -> Source:
         src=src,
         dst=dst,
         given_in=str(path),
-        labels=labels_of_array(data[label_name], num_nodes, f"{path}: '{label_name}'") if label_name else None,
+        labels=labels_of_array(data[label_name], num_nodes, f"{path}: '{label_name}'", marks) if label_name else None,
         split=_read_split(path, data, num_nodes),
         features=check_rows(data[feature_name], num_nodes, f"{path}: '{feature_name}'") if feature_name else None,
     )

@@ -9,15 +9,17 @@ import numpy as np
 from ..errors import UserError
 from ..splits import Split
 from .arrays import open_npz, read_member
-from .csv_table import check_file, open_table, shorten
-from .node_ids import NODE_NAMES, NodeIds
+from .columns import NODE, SPLIT
+from .csv_table import open_table
+from .node_ids import NodeIds
+from .table_options import TableOptions
+from .text_file import check_file, shorten
 
-SPLIT_NAMES = ("split", "mask", "set")
 SPLIT_OF_WORD = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "none": 3}
 MASK_NAMES = ("train_mask", "val_mask", "test_mask")
 
 
-def read_split(path: Path, node_ids: NodeIds) -> Split:
+def read_split(path: Path, node_ids: NodeIds, options: TableOptions) -> Split:
     """Read train, validation and test nodes from a CSV file with the columns node,split, where the split is one of
     train, val, test or none; or from an .npz file with train_mask, val_mask and test_mask over the nodes in order.
 
@@ -31,7 +33,7 @@ def read_split(path: Path, node_ids: NodeIds) -> Split:
             if missing:
                 raise UserError(f"{path}: expected the arrays {', '.join(MASK_NAMES)}; {missing[0]} is missing")
             return split_of_masks([read_member(path, file, name) for name in MASK_NAMES], len(node_ids), str(path))
-    return _read_split_table(path, node_ids)
+    return _read_split_table(path, node_ids, options)
 
 
 def split_of_masks(masks: list[np.ndarray], num_nodes: int, origin: str) -> Split:
@@ -69,17 +71,17 @@ def split_of_nodes(nodes: list[np.ndarray], num_nodes: int, origin: str) -> Spli
     return split_of_masks(masks, num_nodes, origin)
 
 
-def _read_split_table(path: Path, node_ids: NodeIds) -> Split:
-    table = open_table(path)
-    node_column, split_column = table.find_columns(NODE_NAMES, SPLIT_NAMES)
-    nodes = node_ids.read_nodes(table, node_column)
+def _read_split_table(path: Path, node_ids: NodeIds, options: TableOptions) -> Split:
+    table = open_table(path, (NODE, SPLIT), options)
+    options.accounts["split"] = table.account
+    (nodes,) = node_ids.read_node_columns(table, [0])
 
     import pandas
 
-    codes, words = pandas.factorize(table.read_texts([split_column])[0])
+    codes, words = pandas.factorize(table.read_texts([1])[0])
     unknown = [word for word in words if word.lower() not in SPLIT_OF_WORD]
     if unknown:
-        line, _ = table.first_line(split_column, lambda value: value == unknown[0])
+        line, _ = table.first_line(1, lambda value: value == unknown[0])
         raise UserError(f"{path}, line {line}: expected train, val, test or none, found {shorten(unknown[0])!r}")
     splits = np.array([SPLIT_OF_WORD[word.lower()] for word in words], dtype=np.int64)[codes]
     return split_of_nodes([nodes[splits == number] for number in range(3)], len(node_ids), str(path))

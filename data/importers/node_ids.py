@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import UserError
-from .csv_table import CsvTable, is_integer, open_table, shorten
+from .columns import NODE
+from .csv_table import CsvTable, open_table
+from .table_ids import as_integer, read_ids
+from .table_options import TableOptions
+from .text_file import shorten
 
-INT64_RANGE = range(-(2**63), 2**63)
 MAX_NODES = math.isqrt(2**63 - 1)
-NODE_NAMES = ("node", "id", "node_id", "nid")
 
 
 @dataclass(frozen=True)
@@ -65,80 +67,42 @@ class NodeIds:
 
         return pandas.Index(self.values).get_indexer(ids).astype(np.int64, copy=False)
 
-    def read_nodes(self, table: CsvTable, column: int) -> np.ndarray:
-        """int64 [num_rows]: the nodes that a column of a table names.
+    def read_node_columns(self, table: CsvTable, positions: list[int]) -> list[np.ndarray]:
+        """int64 [num_rows] each: the nodes that the columns of some roles name.
 
         Raises:
             UserError: a value is missing or names none of our nodes, with its line.
         """
-        return self.read_node_columns(table, [column])[0]
-
-    def _is_spelled(self, node_id: int | str, text: str) -> bool:
-        return _as_id(text, self.are_integers) == node_id
-
-    def read_node_columns(self, table: CsvTable, columns: list[int]) -> list[np.ndarray]:
-        """The same for several columns at once."""
-        arrays = read_ids(table, columns, "integer" if self.are_integers else "string")
+        arrays = read_ids(table, positions, "integer" if self.are_integers else "string")
         nodes = []
-        for column, ids in zip(columns, arrays):
+        for position, ids in zip(positions, arrays):
             found = self.find(ids)
             if (found < 0).any():
-                line, value = table.first_line(column, partial(self._is_spelled, ids[np.argmax(found < 0)]))
+                line, value = table.first_line(position, partial(self._is_spelled, ids[np.argmax(found < 0)]))
                 raise UserError(f"{table.path}, line {line}: no node has the id {value!r}; expected {self.origin}")
             nodes.append(found)
         return nodes
 
-
-def read_ids(table: CsvTable, columns: list[int], kind: str) -> list[np.ndarray]:
-    """Columns of ids, each int64 [num_rows], or object [num_rows] of str.
-
-    Args:
-        kind: "integer" or "string"; "auto" takes integers if all are, strings if none is, and refuses a mixture,
-            which is far more often a damaged row than a name that happens to be a number.
-
-    Raises:
-        UserError: an id is missing, or not of the kind, with its line.
-    """
-    if kind != "string":
-        arrays = table.read_integers(columns)
-        if arrays is not None:
-            return arrays
-    texts = table.read_texts(columns)
-    if kind == "string":
-        return texts
-
-    import pandas
-
-    distinct = [pandas.unique(array) for array in texts]
-    if kind == "auto" and not any(is_integer(value) for values in distinct for value in values):
-        return texts
-    for column, values in zip(columns, distinct):
-        if not all(is_integer(value) for value in values):
-            line, value = table.first_line(column, lambda value: not is_integer(value))
-            hint = "" if kind == "integer" else " while others are; mend it, or give --ids string if the ids are names"
-            raise UserError(f"{table.path}, line {line}: the id {value!r} is not an integer{hint}")
-    for column, values in zip(columns, distinct):
-        if any(int(value) not in INT64_RANGE for value in values):
-            line, value = table.first_line(column, lambda value: int(value) not in INT64_RANGE)
-            raise UserError(f"{table.path}, line {line}: the id {value!r} does not fit 64 bits; give --ids string")
-    raise UserError(f"{table.path}: the ids cannot be read as integers; give --ids string if they are names")
+    def _is_spelled(self, node_id: int | str, text: str) -> bool:
+        return (as_integer(text) if self.are_integers else text) == node_id
 
 
-def read_node_list(path: Path, kind: str) -> NodeIds:
-    """The nodes, in order, from a CSV file with one id a row (column "node", or the first).
+def read_node_list(path: Path, kind: str, options: TableOptions) -> NodeIds:
+    """The nodes, in order, from a CSV file with one id a row, in a column such as "node".
 
     Raises:
         UserError: an id is missing, of the wrong kind, or listed twice.
     """
-    table = open_table(path)
-    column = table.find_columns(NODE_NAMES)[0]
-    ids = read_ids(table, [column], kind)[0]
+    table = open_table(path, (NODE,), options)
+    options.accounts["node ids"] = table.account
+    ids = read_ids(table, [0], kind)[0]
 
     import pandas
 
     repeated = pandas.Index(ids).duplicated()
     if repeated.any():
-        raise UserError(f"{path}: the id {shorten(str(ids[np.argmax(repeated)]))!r} is listed twice")
+        twice = ids[np.argmax(repeated)]
+        raise UserError(f"{path}: the id {shorten(str(twice))!r} is listed twice; expected each once")
     return NodeIds.of_values(ids, f"one of those listed in {path}", is_listed=True)
 
 
@@ -152,12 +116,3 @@ def number_ids(columns: list[np.ndarray], origin: str) -> tuple[NodeIds, list[np
     node_of_code[order] = np.arange(len(distinct))
     bounds = np.cumsum([len(column) for column in columns])[:-1]
     return NodeIds.of_values(distinct[order], origin), np.split(node_of_code[codes], bounds)
-
-
-def _as_id(text: str, are_integers: bool) -> int | str | None:
-    if not are_integers:
-        return text
-    try:
-        return int(float(text)) if "." in text or "e" in text.lower() else int(text)
-    except (ValueError, OverflowError):
-        return None

@@ -16,15 +16,18 @@ import numpy as np
 from ..errors import UserError
 from ..splits import Split
 from .arrays import check_rows, open_npz, read_member
-from .csv_table import open_bare_table
-from .labels import Labels, labels_of_array
+from .bare_table import open_bare_table, read_floats, read_numbers
+from .labels import Labels, labels_of_array, read_number_column
 from .masks import split_of_nodes
 from .node_ids import NodeIds
 from .source import Source, check_ends
 
 
-def read_ogb(name: str, root: Path) -> Source:
+def read_ogb(name: str, root: Path, marks: tuple[str, ...]) -> Source:
     """Read the data set `name`, such as ogbn-arxiv, from the folder that was OGB's `root`.
+
+    Args:
+        marks: labels that mean that there is none.
 
     Raises:
         UserError: the data set is not there, is heterogeneous, or a file is missing or damaged.
@@ -34,7 +37,7 @@ def read_ogb(name: str, root: Path) -> Source:
     if (raw / "triplet-type-list.csv.gz").exists():
         raise UserError(f"{folder}: only homogeneous graphs are supported, {name} has several types of nodes or edges")
     read = _read_binary if (raw / "data.npz").exists() else _read_csv
-    num_nodes, edges, features, labels = read(raw)
+    num_nodes, edges, features, labels = read(raw, marks)
     check_ends(edges[0], edges[1], num_nodes, str(raw))
     return Source(
         node_ids=NodeIds.consecutive(num_nodes, f"one of 0 … {num_nodes - 1}"),
@@ -55,16 +58,19 @@ def _find_folder(name: str, root: Path) -> Path:
     raise UserError(f"{candidates[0]}: no OGB data set {name!r} there; expected a folder 'raw' with its files")
 
 
-def _read_csv(raw: Path) -> tuple[int, np.ndarray, np.ndarray | None, Labels]:
-    num_nodes = _one_graph(_integers(raw / "num-node-list.csv.gz", [0])[0], raw)
-    edges = np.stack(_integers(raw / "edge.csv.gz", [0, 1]))
+def _read_csv(raw: Path, marks: tuple[str, ...]) -> tuple[int, np.ndarray, np.ndarray | None, Labels]:
+    num_nodes = _one_graph(read_numbers(raw / "num-node-list.csv.gz", 1)[0], raw)
+    edges = np.stack(read_numbers(raw / "edge.csv.gz", 2))
     path = raw / "node-feat.csv.gz"
-    features = check_rows(open_bare_table(path).read_floats(), num_nodes, str(path)) if path.exists() else None
+    features = check_rows(read_floats(path), num_nodes, str(path)) if path.exists() else None
     path = raw / "node-label.csv.gz"
-    return num_nodes, edges, features, labels_of_array(open_bare_table(path).read_floats(), num_nodes, str(path))
+    table = open_bare_table(path)
+    if table.layout.width > 1:
+        return num_nodes, edges, features, labels_of_array(read_floats(path), num_nodes, str(path), marks)
+    return num_nodes, edges, features, read_number_column(table, num_nodes, marks)
 
 
-def _read_binary(raw: Path) -> tuple[int, np.ndarray, np.ndarray | None, Labels]:
+def _read_binary(raw: Path, marks: tuple[str, ...]) -> tuple[int, np.ndarray, np.ndarray | None, Labels]:
     path = raw / "data.npz"
     with open_npz(path) as file:
         num_nodes = _one_graph(read_member(path, file, "num_nodes_list"), raw)
@@ -76,7 +82,8 @@ def _read_binary(raw: Path) -> tuple[int, np.ndarray, np.ndarray | None, Labels]
         features = check_rows(features, num_nodes, f"{path}: 'node_feat'")
     path = raw / "node-label.npz"
     with open_npz(path) as file:
-        return num_nodes, edges, features, labels_of_array(read_member(path, file, "node_label"), num_nodes, str(path))
+        labels = labels_of_array(read_member(path, file, "node_label"), num_nodes, str(path), marks)
+    return num_nodes, edges, features, labels
 
 
 def _read_split(folder: Path, num_nodes: int) -> Split:
@@ -84,15 +91,8 @@ def _read_split(folder: Path, num_nodes: int) -> Split:
     if len(schemes) != 1:
         found = ", ".join(path.name for path in schemes) or "none"
         raise UserError(f"{folder / 'split'}: expected the folder of one splitting scheme, found {found}")
-    nodes = [_integers(schemes[0] / f"{part}.csv.gz", [0])[0] for part in ("train", "valid", "test")]
+    nodes = [read_numbers(schemes[0] / f"{part}.csv.gz", 1)[0] for part in ("train", "valid", "test")]
     return split_of_nodes(nodes, num_nodes, str(schemes[0]))
-
-
-def _integers(path: Path, columns: list[int]) -> list[np.ndarray]:
-    arrays = open_bare_table(path).read_integers(columns)
-    if arrays is None:
-        raise UserError(f"{path}: expected {len(columns)} columns of integers and nothing else")
-    return arrays
 
 
 def _one_graph(num_nodes_list: np.ndarray, raw: Path) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import UserError
-from .csv_table import check_file, one_line
 from .node_ids import NodeIds
 from .source import Source, check_ends
+from .text_file import check_file, one_line
 
 
 def read_scipy(path: Path) -> Source:

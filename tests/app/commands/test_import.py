@@ -45,7 +45,10 @@ def test_undirected_simple_graph_and_its_summary(tmp_path):
     assert not graph.is_directed and graph.indices.dtype == np.int32
     assert graph.nodes.class_names == ["a", "b"]
     assert graph.nodes.labels.tolist() == [0, 1, -1, 1] and graph.nodes.labels.dtype == np.int32
-    assert out.splitlines()[:4] == [
+    assert out.splitlines()[:7] == [
+        "read       edges from edges.csv: 5 rows; source 'src', target 'dst' (by the header); integer ids",
+        "read       labels from labels.csv: 4 rows; node 'node', label 'label' (by the header); integer ids",
+        "unlabelled 1 nodes",
         "nodes      4, 1 without an edge",
         "edges      2, undirected, each stored in both directions",
         "dropped    2 duplicate edges, 1 self-loops (an edge and its reverse are the same)",
@@ -72,7 +75,7 @@ def test_same_edges_as_a_set(tmp_path, edges, as_strings):
 @pytest.mark.parametrize(
     "text",
     [
-        "a,b\n1,2\n2,3\n",
+        "u,v\n1,2\n2,3\n",
         "weight,dst,src\n0.5,2,1\n0.5,3,2\n",
         "Source;Target\n1;2\n2;3\n",
         "src\tdst\n1\t2\n2\t3\n",
@@ -124,8 +127,8 @@ def test_node_ids_declare_nodes_and_the_order_of_rows(tmp_path):
 
 
 def test_classes_are_sorted_integers_by_value(tmp_path):
-    graph, _, _ = import_graph(tmp_path, labels="node,label\n0,10\n1,9\n2,-1\n3,09\n")
-    assert graph.nodes.class_names == ["-1", "9", "10"]
+    graph, _, _ = import_graph(tmp_path, labels="node,label\n0,10\n1,9\n2,-2\n3,09\n")
+    assert graph.nodes.class_names == ["-2", "9", "10"]
     assert graph.nodes.labels.tolist() == [2, 1, 0, 1]
 
 
@@ -170,7 +173,7 @@ def test_arrays_of_labels_features_and_embeddings(tmp_path):
     graph, out, _ = import_graph(
         tmp_path, "--labels", tmp_path / "y.npy", "--features", tmp_path / "x.npy", "--embeddings", tmp_path / "e.npy"
     )
-    assert graph.nodes.labels.tolist() == [2, -1, 0, 0] and graph.nodes.class_names == ["0", "1", "2"]
+    assert graph.nodes.labels.tolist() == [1, -1, 0, 0] and graph.nodes.class_names == ["0", "2"]
     assert graph.nodes.features.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert graph.nodes.embeddings.dtype == np.float32 and graph.nodes.embeddings.shape == (4, 3)
     assert "features   2 columns\nembeddings 3 columns\n" in out

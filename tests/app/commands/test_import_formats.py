@@ -183,7 +183,7 @@ def check_ogb(graph):
 def test_ogb(tmp_path, ogb):
     graph = import_ogb(tmp_path)
     check_ogb(graph)
-    assert graph.nodes.labels.tolist() == [3, 0, 1, 1, 0] and graph.nodes.num_classes == 4
+    assert graph.nodes.labels.tolist() == [2, 0, 1, 1, 0] and graph.nodes.class_names == ["0", "1", "3"]
     assert np.allclose(graph.nodes.features[0], [-0.5, 1e-3])
     assert pairs(import_ogb(tmp_path, "--directed")) == DIRECTED
     assert import_ogb(tmp_path, "--split", "1,0,0").nodes.train_mask.all()

@@ -101,13 +101,19 @@ def _table_options(arguments: Namespace) -> TableOptions:
     from glpilot.data.importers.table_options import NO_COMMENTS, TableOptions
 
     roles = ("source", "target", "node", "label")
+    chosen = {role: getattr(arguments, role) for role in roles if getattr(arguments, role) is not None}
+    for role, name in chosen.items():
+        if not name.strip():
+            raise UserError(
+                f"--{role}: expected the name of a column, got {name!r}; a column without a name is never meant"
+            )
     comments = arguments.comment
     if comments is not None:
         if "" in comments or (NO_COMMENTS in comments and len(comments) > 1):
             raise UserError(f"--comment: expected what comments begin with, such as '#', or none alone; got {comments}")
         comments = () if comments == [NO_COMMENTS] else tuple(comments)
     return TableOptions(
-        chosen={role: getattr(arguments, role) for role in roles if getattr(arguments, role) is not None},
+        chosen=chosen,
         has_header=not arguments.no_header,
         comments=comments,
         marks=DEFAULT_MARKS if arguments.unlabelled is None else parse_marks(arguments.unlabelled),

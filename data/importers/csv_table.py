@@ -24,6 +24,7 @@ from .row_blame import (
     column_name,
     first_row_where,
     is_in_single_quotes,
+    read_rows,
 )
 from .row_stream import RowStream
 from .table_options import TableAccount, TableOptions
@@ -50,17 +51,17 @@ class CsvTable:
 
     def read_integers(self, positions: list[int] | None = None) -> list[np.ndarray] | None:
         """The columns of some roles (default: of all) as int64 [num_rows]; None if a value is missing, or is no plain
-        integer, or too large, or if two integers may have been spelled differently.
+        integer, or too large, or if one may have leading zeros.
 
         Raises:
             UserError: the rows cannot be told apart.
         """
-        if self._texts is not None:
-            return None
         columns = [self.layout.columns[position] for position in self._positions(positions)]
+        if self._texts is not None or not self._begins_with_integers(columns):
+            return None
         arrays = self._read({column: object for column in range(self.layout.width) if column not in columns}, columns)
         assert self._stream is not None
-        if self._stream.has_spellings or any(array.dtype != np.int64 for array in arrays):
+        if self._stream.has_leading_zeros or any(array.dtype != np.int64 for array in arrays):
             return None
         return arrays
 
@@ -117,6 +118,11 @@ class CsvTable:
         assert self._texts is not None
         position = next(one for one in positions if (self._texts[one] == value).any())
         return self.first_line(position, lambda found: found == value)
+
+    def _begins_with_integers(self, columns: list[int]) -> bool:
+        """False spares a table of names the attempt to read integers."""
+        _, row = next(read_rows(self.path, self.layout, self._options), (0, []))
+        return all(column < len(row) and is_integer(row[column].strip(BLANKS)) for column in columns)
 
     def _positions(self, positions: list[int] | None) -> list[int]:
         return list(range(len(self.layout.columns))) if positions is None else positions

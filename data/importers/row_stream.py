@@ -34,12 +34,12 @@ class RowStream:
         has_quotes: there is a quote somewhere.
         is_doubtful: quotes or backslashes stand where they may mean something else.
         has_blanks: there may be blanks around a value.
-        has_spellings: there may be integers with leading zeros or signs, of which several spell the same.
+        has_leading_zeros: there may be integers with leading zeros, of which several spell the same.
     """
 
     def __init__(self, path: Path, file: BinaryIO, layout: Layout, options: TableOptions) -> None:
         self.num_lines = self.num_separators = self.num_comments = 0
-        self.has_quotes = self.is_doubtful = self.has_blanks = self.has_spellings = False
+        self.has_quotes = self.is_doubtful = self.has_blanks = self.has_leading_zeros = False
         self._path, self._file, self._first_row = path, file, layout.first_row
         self._separator = layout.separator.encode()
         self._blank_pairs = _blank_pairs(self._separator)
@@ -102,18 +102,19 @@ class RowStream:
         return chunk
 
     def _look_through(self, chunk: bytes) -> None:
-        self.num_lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+        codes = np.frombuffer(chunk, dtype=np.uint8)  # counts faster than bytes do
+        self.num_lines += np.count_nonzero(codes == LINE_FEED) + (not chunk.endswith(b"\n"))
         if b'"' in chunk:
             self.has_quotes = True
             self.num_separators += self._look_at_quotes(chunk)
         else:
-            self.num_separators += chunk.count(self._separator)
+            self.num_separators += np.count_nonzero(codes == self._separator[0])
         if b"\\" in chunk and (b'\\"' in chunk or b"\\" + self._separator in chunk):
             self.is_doubtful = True
         if not self.has_blanks and (b" " in chunk or b"\t" in chunk):
             self.has_blanks = chunk[:1] in (b" ", b"\t") or any(pair in chunk for pair in self._blank_pairs)
-        if not self.has_spellings:
-            self.has_spellings = b"+" in chunk or b"-0" in chunk or _has_leading_zeros(chunk)
+        if not self.has_leading_zeros:
+            self.has_leading_zeros = _has_leading_zeros(chunk)
 
     def _look_at_quotes(self, chunk: bytes) -> int:
         """Mark doubtful quotes; returns the number of separators outside of quotes."""

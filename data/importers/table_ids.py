@@ -110,7 +110,7 @@ def _check_integers(table: CsvTable, positions: list[int], distinct: np.ndarray,
         line, value = _first_line(table, positions, lambda text: as_integer(text) not in INT64_RANGE)
         raise UserError(f"{table.path}, line {line}: the id {value!r} does not fit 64 bits; give --ids string")
     spelled: dict[int, str] = {}
-    for text, number in zip(distinct, numbers):
+    for text, number in zip(distinct, numbers) if all(map(is_integer, distinct)) else ():
         first = spelled.setdefault(number, text)
         if first.lstrip("+-") != text.lstrip("+-"):
             line, value = _first_line(table, positions, lambda found, text=text: found == text)

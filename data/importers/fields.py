@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import UserError
@@ -35,13 +36,20 @@ def split_fields(text: str, separator: str) -> list[str]:
                 text.index(escape) + 1,
                 f"found {escape!r}, which some programs write for {escape[1:]!r} and some do not",
             )
-    fields, start = [], 0
-    while True:
-        value, end = _read_field(text, start, separator)
-        fields.append(value)
-        if end == len(text):
-            return fields
-        start = end + 1
+    return [value for _, value in _fields(text, separator)]
+
+
+def are_padded(text: str, separator: str) -> bool:
+    """Whether a blank stands behind every separator of a line, and there is one."""
+    starts = [start for start, _ in _fields(text, separator)][1:]
+    blanks = tuple(BLANKS.replace(separator, ""))
+    return bool(starts) and all(text[start : start + 1] in blanks for start in starts)
+
+
+def has_stray_quote(text: str, separator: str) -> bool:
+    """Whether a quote stands within a field that is not quoted, as where something else separates the fields."""
+    blanks = BLANKS.replace(separator, "")
+    return any('"' in value and text[start:].lstrip(blanks)[:1] != '"' for start, value in _fields(text, separator))
 
 
 def split_row(path: Path, number: int, text: str, separator: str) -> list[str]:
@@ -62,6 +70,15 @@ def split_row(path: Path, number: int, text: str, separator: str) -> list[str]:
 def is_blank(text: str, separator: str) -> bool:
     """Whether pandas passes over a line."""
     return not text.strip(BLANKS.replace(separator, ""))
+
+
+def _fields(text: str, separator: str) -> Iterator[tuple[int, str]]:
+    """Where every field begins, and its value."""
+    start, end = 0, -1
+    while end < len(text):
+        start = end + 1
+        value, end = _read_field(text, start, separator)
+        yield start, value
 
 
 def _read_field(text: str, start: int, separator: str) -> tuple[str, int]:

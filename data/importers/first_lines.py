@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from .characters import BLANKS, check_characters
+from .characters import check_characters
 from .columns import ColumnError, Role, find_columns, number_columns, plain_name, wanted_columns
-from .fields import SEPARATORS, FieldError, split_fields, split_row
+from .fields import SEPARATORS, FieldError, are_padded, has_stray_quote, split_fields, split_row
 from .table_options import TableOptions
 from .text_file import check_file, read_lines, shorten
 
@@ -83,6 +83,8 @@ def read_layout(path: Path, roles: tuple[Role, ...], options: TableOptions) -> L
         raise wanted_columns(path, number, roles, widest, problem or _missing(widest, roles, options))
     if first_comment is not None:
         raise refused_comment(path, *first_comment)
+    if separator is None:
+        _check_separator(path, number, text, rows)
     return _without_header(path, rows, roles, options, number, skipped)
 
 
@@ -149,18 +151,26 @@ def _with_header(separator, columns, row, roles, number, text, skipped) -> Layou
         width=len(row),
         first_row=number + 1,
         is_known=all(plain_name(row[column]) in role.known for role, column in zip(roles, columns)),
-        is_padded=any(separator + blank in text for blank in BLANKS.replace(separator, "")),
+        is_padded=are_padded(text, separator),
         skipped=skipped,
     )
 
 
-def _without_header(path, rows, roles, options, number, skipped) -> Layout:
+def _check_separator(path: Path, number: int, text: str, rows: dict[str, list[str]]) -> None:
+    """Refuse a first row that may be separated by something else than it seems: no header confirms it."""
+    problem = ""
     if len(rows) > 1:
-        names = " and ".join(repr(separator) for separator in rows)
+        problem = "found " + " and ".join(repr(separator) for separator in rows)
+    elif has_stray_quote(text, next(iter(rows))):
+        problem = "found a quote within a field"
+    if problem:
         raise UserError(
-            f"{path}, line {number}: expected one kind of separator, found {names}; write sep=, (or the other one) "
-            "as a first line of the file"
+            f"{path}, line {number}: expected one kind of separator, {problem}; write sep=, (or what separates the "
+            "columns) as a first line of the file"
         )
+
+
+def _without_header(path, rows, roles, options, number, skipped) -> Layout:
     ((separator, row),) = rows.items()
     half_known = [name for name in row if _is_like_a_name(name, roles)]
     if half_known:

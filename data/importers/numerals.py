@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python refuses to convert more digits
-WHOLE_FIXED = re.compile(r"([+-]?[0-9]{1,16})\.0*")
+WHOLE_FIXED = re.compile(r"([+-]?[0-9]{1,16})\.0+")
 WHOLE_SCIENTIFIC = re.compile(r"([+-]?)([0-9])\.([0-9]+)[eE]\+?([0-9]{1,2})")
 NUMBER = re.compile(r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 MAX_EXACT = 2**53  # float64 tells all integers below apart

@@ -105,12 +105,12 @@ def _is_plain_float(text: str) -> bool:
 
 
 def _check_integers(table: CsvTable, positions: list[int], distinct: np.ndarray, numbers: list[int]) -> None:
-    """Refuse integers that do not fit, or of which one has more zeros than another, so that they may be names."""
+    """Refuse integers that do not fit, or of which one has more zeros than another and may be a name."""
     if any(number not in INT64_RANGE for number in numbers):
         line, value = _first_line(table, positions, lambda text: as_integer(text) not in INT64_RANGE)
         raise UserError(f"{table.path}, line {line}: the id {value!r} does not fit 64 bits; give --ids string")
     spelled: dict[int, str] = {}
-    for text, number in zip(distinct, numbers) if all(map(is_integer, distinct)) else ():
+    for text, number in zip(distinct, numbers):
         first = spelled.setdefault(number, text)
         if first.lstrip("+-") != text.lstrip("+-"):
             line, value = _first_line(table, positions, lambda found, text=text: found == text)

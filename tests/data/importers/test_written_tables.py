@@ -6,20 +6,33 @@ A small share of examples runs with the suite; GLPILOT_EXAMPLES=5000 asks for mo
 from __future__ import annotations
 
 import csv
+import faulthandler
 import io
 import os
+from unittest import mock
 
 import numpy as np
 import pandas
+import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from glpilot.data.errors import UserError
+from glpilot.data.importers import row_stream
 from glpilot.data.importers.columns import EDGE_ROLES, PAIRS
 from glpilot.data.importers.edge_table import read_edges
 from glpilot.data.importers.table_options import TableOptions
 
 NUM_EXAMPLES = os.environ.get("GLPILOT_EXAMPLES")
+
+
+@pytest.fixture(autouse=True)
+def patience():
+    """Many examples take longer than a test may."""
+    if NUM_EXAMPLES is not None:
+        faulthandler.cancel_dump_traceback_later()
+
+
 many = settings(
     max_examples=int(NUM_EXAMPLES or 150),
     derandomize=NUM_EXAMPLES is None,
@@ -53,8 +66,10 @@ def check(folder, content: bytes, edges: list, has_header: bool, columns, draw) 
     kind = draw(st.sampled_from(["auto", "auto", "string"])) if isinstance(edges[0][0], str) else "auto"
     chosen = {} if has_header else {"source": str(columns[0]), "target": str(columns[1])}
     comments = draw(st.sampled_from([None, None, ()]))
+    options = TableOptions(chosen, has_header, comments)
     try:
-        nodes, src, dst = read_edges(path, None, kind, None, TableOptions(chosen, has_header, comments))
+        with mock.patch.object(row_stream, "CHUNK_BYTES", draw(st.sampled_from([1 << 18, 1, 9]))):
+            nodes, src, dst = read_edges(path, None, kind, None, options)
     except UserError as error:
         event("refused")
         assert str(error).isprintable() and len(str(error)) < 1000

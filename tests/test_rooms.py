@@ -220,6 +220,24 @@ def test_rooms_import_only_what_they_may(module):
     assert backward_arrows(module) == {}
 
 
+def circle_of(imported_by: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle; none if there is no circle."""
+    left = {module: set(names) for module, names in imported_by.items()}
+    while left:
+        ends = {module for module, names in left.items() if not names & set(left)}
+        if not ends:
+            return sorted(left)
+        for module in ends:
+            del left[module]
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circle_of({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+    assert circle_of({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+    assert circle_of({module.path: {path_of(name) for name in module.imports()} for module in MODULES}) == []
+
+
 def test_no_room_may_import_one_above_it():
     for room, below in MAY_IMPORT.items():
         assert all(ROOMS.index(other) > ROOMS.index(room) for other in below), room

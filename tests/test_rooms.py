@@ -292,6 +292,19 @@ def test_every_room_says_what_it_is_for_and_what_it_may_import(room):
         assert missing == []
 
 
+def test_modules_are_named_in_import_statements():
+    """What is imported by a name made at run time, or reached through the bare package, no arrow would show."""
+    importers = users_of("importlib.import_module")
+    assert importers == {"app/cli.py", "app/doctor/packages.py", "app/doctor/mpi.py"}
+    assert not users_of("importlib.util") and not users_of("runpy")
+    for module in MODULES:
+        calls = {dotted_name(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+        assert not calls & {"__import__", "exec", "eval"}, module.path
+        statements = [node for node in ast.walk(module.tree) if isinstance(node, ast.Import)]
+        names = {alias.name.split(".")[0] for node in statements for alias in node.names}
+        assert "glpilot" not in names, module.path
+
+
 def test_no_module_imports_the_tests_or_the_jobs():
     assert not [module.path for module in MODULES if {"tests", "jobs", "graphs", "oracle"} & module.imports()]
 

@@ -220,6 +220,24 @@ def test_rooms_import_only_what_they_may(module):
     assert backward_arrows(module) == {}
 
 
+def circle_of(imported_by: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle; none if there is no circle."""
+    left = {module: set(names) for module, names in imported_by.items()}
+    while left:
+        ends = {module for module, names in left.items() if not names & set(left)}
+        if not ends:
+            return sorted(left)
+        for module in ends:
+            del left[module]
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circle_of({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+    assert circle_of({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+    assert circle_of({module.path: {path_of(name) for name in module.imports()} for module in MODULES}) == []
+
+
 def test_no_room_may_import_one_above_it():
     for room, below in MAY_IMPORT.items():
         assert all(ROOMS.index(other) > ROOMS.index(room) for other in below), room
@@ -272,6 +290,19 @@ def test_every_room_says_what_it_is_for_and_what_it_may_import(room):
         assert "may import" in text
         missing = [other for other in MAY_IMPORT[room] if f"{Path(other).name}/" not in text]
         assert missing == []
+
+
+def test_modules_are_named_in_import_statements():
+    """What is imported by a name made at run time, or reached through the bare package, no arrow would show."""
+    importers = users_of("importlib.import_module")
+    assert importers == {"app/cli.py", "app/doctor/packages.py", "app/doctor/mpi.py"}
+    assert not users_of("importlib.util") and not users_of("runpy")
+    for module in MODULES:
+        calls = {dotted_name(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+        assert not calls & {"__import__", "exec", "eval"}, module.path
+        statements = [node for node in ast.walk(module.tree) if isinstance(node, ast.Import)]
+        names = {alias.name.split(".")[0] for node in statements for alias in node.names}
+        assert "glpilot" not in names, module.path
 
 
 def test_no_module_imports_the_tests_or_the_jobs():

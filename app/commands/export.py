@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "output",
         type=Path,
-        help="file to write: .h5 (ids inside), .csv (a line per node, id first), or .npy (with NAME.ids.txt)",
+        help="file to write: .h5 (ids inside), .csv (a line per node, id first), or .npy (with NAME.ids.jsonl)",
     )
     parser.add_argument(
         "--what",

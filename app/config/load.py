@@ -43,9 +43,11 @@ def validate(content: dict[str, Any]) -> Config:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; raises UserError if there is none."""
     try:
-        content = yaml.safe_load(Path(path).read_text())
+        content = yaml.load(Path(path).read_text(), Loader=_StrictLoader)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except _RepeatedKey as error:
+        raise UserError(f"{path}, {error}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # ValueError: a value that looks like a date or a number, and is none.
         raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
@@ -59,6 +61,28 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def dump(config: Config) -> str:
     """The config as YAML, every key resolved."""
     return yaml.safe_dump(config.model_dump(), sort_keys=False)
+
+
+class _RepeatedKey(Exception):
+    """A key that stands twice in one mapping."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a mapping that holds a key twice, of which PyYAML would keep the last and forget the first."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        line_of: dict[str, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                line = key.start_mark.line + 1
+                if key.value in line_of:
+                    raise _RepeatedKey(
+                        f"line {line}: {key.value} stands in line {line_of[key.value]} already; expected each key "
+                        "once, so keep one of them, or put what is in both under one"
+                    )
+                line_of[key.value] = line
+        return node
 
 
 def _merge(content: dict[str, Any], update: dict[str, Any], source: str) -> None:

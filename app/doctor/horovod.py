@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from glpilot.app.doctor.mpi import check_thread_level, loaded_mpi_libraries
 from glpilot.app.doctor.report import SETUP, Finding, Report
+from glpilot.app.runtime.environment import mistakes
 
 
 def probe(report: Report) -> None:
@@ -19,7 +21,9 @@ def probe(report: Report) -> None:
         report.findings += check_same_mpi(loaded_mpi_libraries()) + check_horovod_build(hvd.mpi_built())
         built = {"MPI": hvd.mpi_built(), "NCCL": hvd.nccl_built(), "Gloo": hvd.gloo_built(), "CUDA": hvd.cuda_built()}
         report.facts["Horovod operations"] = ", ".join(name for name, is_built in built.items() if is_built) or "none"
-    can_start = hvd is not None and hvd.mpi_built() and not check_thread_level(MPI.Query_thread())
+    wrong = check_environment(os.environ)
+    report.findings += wrong
+    can_start = hvd is not None and hvd.mpi_built() and not check_thread_level(MPI.Query_thread()) and not wrong
     if not MPI.COMM_WORLD.allreduce(can_start, op=MPI.LAND) or hvd is None:
         return  # starting Horovod waits for all ranks
     was_running = hvd.is_initialized()
@@ -28,6 +32,11 @@ def probe(report: Report) -> None:
     report.findings += check_horovod_world(hvd.size(), MPI.COMM_WORLD.Get_size())
     if not was_running:
         hvd.shutdown()
+
+
+def check_environment(environ: Mapping[str, str]) -> list[Finding]:
+    """Variables that Horovod would end the process for."""
+    return [Finding(problem, remedy) for problem, remedy in mistakes(environ)]
 
 
 def check_same_mpi(libraries: Sequence[str]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Which of GLPilot's techniques a run uses, and how large: a value, chosen by app/training/techniques.py."""
+"""Which of GLPilot's techniques a run uses, and how large: a value, chosen by app/training/technique_choice.py."""
 
 from __future__ import annotations
 

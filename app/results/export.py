@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,8 +38,8 @@ def check_output(path: Path, force: bool) -> None:
 
 
 def outputs_of(path: Path) -> list[Path]:
-    """The files that an export to `path` writes: an .npy has its ids in a text file beside it."""
-    return [path, path.with_name(f"{path.name}.ids.txt")] if path.suffix == ".npy" else [path]
+    """The files that an export to `path` writes: an .npy has its ids beside it, a line of JSON each."""
+    return [path, path.with_name(f"{path.name}.ids.jsonl")] if path.suffix == ".npy" else [path]
 
 
 def write_rows(communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path) -> None:
@@ -100,7 +101,7 @@ def _create_datasets(file: h5py.File, dataset: Dataset, what: str, width: int) -
 def _write_npy(
     communicator: Communicator, dataset: Dataset, rows: np.ndarray, what: str, path: Path, ids_path: Path
 ) -> None:
-    """Every rank writes its rows at their place in the one file, and its ids in a text file beside it."""
+    """Every rank writes its rows at their place in the one file, and its ids in a file beside it."""
     header = io.BytesIO()
     shape = (dataset.book.num_nodes, rows.shape[1])
     np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": shape})
@@ -108,7 +109,7 @@ def _write_npy(
     pieces = [(offset, rows.astype("<f4", copy=False).data.cast("B"))] if rows.size else []
     if communicator.rank == 0:
         pieces.append((0, memoryview(header.getvalue())))
-    ids = "".join(f"{original_id}\n" for original_id in dataset.nodes.original_ids).encode()
+    ids = "".join(map(json_line, dataset.nodes.original_ids.tolist())).encode()
     with agreement(communicator.world), _as_user_error(path):
         _write_pieces(path, pieces)
     offset = _offset_after_lower_ranks(communicator, len(ids))
@@ -130,9 +131,22 @@ def _write_csv(communicator: Communicator, dataset: Dataset, rows: np.ndarray, w
 def _csv_blocks(original_ids: np.ndarray, rows: np.ndarray) -> Iterator[bytes]:
     for start in range(0, len(rows), _CSV_BLOCK_ROWS):
         block = slice(start, start + _CSV_BLOCK_ROWS)
-        table = pd.DataFrame(rows[block])
-        table.insert(0, "node", original_ids[block])
-        yield table.to_csv(index=False, header=False, float_format="%.9g", lineterminator="\n").encode()
+        text = pd.DataFrame(rows[block]).to_csv(index=False, header=False, float_format="%.9g", lineterminator="\n")
+        lines = zip(original_ids[block].tolist(), text.split("\n"))
+        yield "".join(f"{quote(original_id)},{line}\n" for original_id, line in lines).encode()
+
+
+def quote(original_id: int | str) -> str:
+    """An id as a field of CSV (RFC 4180): in quotes where it holds what could end the field, or blanks at its ends."""
+    text = str(original_id)
+    if text == text.strip() and text and not any(mark in text for mark in ',"\r\n'):
+        return text
+    return '"' + text.replace('"', '""') + '"'
+
+
+def json_line(original_id: int | str) -> str:
+    """An id as a line that holds no line break but its last character, whatever the id is made of."""
+    return json.dumps(original_id) + "\n"
 
 
 def _offset_after_lower_ranks(communicator: Communicator, num_bytes: int) -> int:

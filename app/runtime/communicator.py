@@ -18,6 +18,8 @@ import horovod.torch as hvd
 import numpy as np
 from mpi4py import MPI
 
+from glpilot.app.runtime.agreement import agreement
+from glpilot.app.runtime.environment import check_environment
 from glpilot.app.runtime.launcher import promised_size
 from glpilot.data.errors import UserError
 
@@ -37,9 +39,15 @@ class Communicator:
     """
 
     def __init__(self) -> None:
-        """Collective: waits for all ranks of MPI_COMM_WORLD."""
-        check_thread_level(MPI.Query_thread())
-        check_world_size(MPI.COMM_WORLD.Get_size(), os.environ)
+        """Collective: waits for all ranks of MPI_COMM_WORLD.
+
+        Raises:
+            AgreedError: MPI or the environment is not fit to start with.
+        """
+        with agreement(MPI.COMM_WORLD):
+            check_environment(os.environ)
+            check_thread_level(MPI.Query_thread())
+            check_world_size(MPI.COMM_WORLD.Get_size(), os.environ)
         self.world = MPI.COMM_WORLD.Dup()
         self.rank: int = self.world.Get_rank()
         self.size: int = self.world.Get_size()

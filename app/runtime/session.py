@@ -24,15 +24,17 @@ def session() -> Iterator[Communicator]:
     Mistakes that all ranks agree on leave in order: rank 0 raises UserError, the others exit with code 2. Anything
     else, which the other ranks cannot know of, is reported with the rank's number and aborts MPI.
     """
+    if not MPI.Is_initialized():
+        raise UserError("MPI4PY_RC_INITIALIZE: expected that mpi4py starts MPI, found that it may not: unset it")
     communicator = None
     try:
         communicator = Communicator()
         yield communicator
         communicator.free()
     except AgreedError as error:
-        assert communicator is not None  # whoever agrees has one
-        communicator.free()
-        if communicator.rank == 0:
+        if communicator is not None:
+            communicator.free()
+        if MPI.COMM_WORLD.Get_rank() == 0:
             raise
         raise SystemExit(2) from error
     except (UserError, OSError) as error:

@@ -24,7 +24,7 @@ from glpilot.app.training.evaluate import evaluate
 from glpilot.app.training.lr_schedule import scale_lr
 from glpilot.app.training.presample import merge_hotness
 from glpilot.app.training.step import Trainer
-from glpilot.app.training.techniques import choose_techniques
+from glpilot.app.training.technique_choice import choose_techniques
 
 PREEMPTED_EXIT_CODE = 75
 

@@ -23,7 +23,7 @@ from glpilot.app.training.loop import TrainingLoop
 from glpilot.app.training.p3.step import P3Trainer
 from glpilot.app.training.presample import measure_hotness, merge_hotness
 from glpilot.app.training.step import Trainer
-from glpilot.app.training.techniques import choose_techniques, far_rows, layout_of, needs_hotness
+from glpilot.app.training.technique_choice import choose_techniques, far_rows, layout_of, needs_hotness
 
 
 def train(communicator: Communicator, config: Config, parts: Path, run: Path, resume: str) -> int:

@@ -25,7 +25,7 @@ from glpilot.app.runtime.communicator import Communicator
 from glpilot.app.runtime.device import choose_device
 from glpilot.app.training.batch import PreparedBatch
 from glpilot.app.training.inputs import NodeInputs
-from glpilot.app.training.techniques import choose_techniques
+from glpilot.app.training.technique_choice import choose_techniques
 
 
 class LearnableState:

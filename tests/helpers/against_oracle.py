@@ -12,7 +12,7 @@ from glpilot.app.graph.dataset import load_dataset
 from glpilot.app.graph.seeds import SeedSchedule
 from glpilot.app.training.presample import measure_hotness
 from glpilot.app.training.run import make_trainer
-from glpilot.app.training.techniques import choose_techniques
+from glpilot.app.training.technique_choice import choose_techniques
 from helpers.oracle import Oracle
 from helpers.runs import gather_rows, make_config, whole_graph, write_parts
 

@@ -65,7 +65,8 @@ def test_a_run_is_exported(communicator, files, name):
     with open_run(communicator, config_of(run), run, files / "parts", None) as opened:
         write_rows(communicator, opened.dataset, rows_of(opened.state.inputs.embeddings.records), "embeddings", output)
     np.testing.assert_allclose(np.load(output), np.load(run / "embeddings.npy"), rtol=1e-6)
-    assert (files / "rows.npy.ids.txt").read_text() == (files / "ids.txt").read_text()
+    with open(files / "rows.npy.ids.jsonl") as lines:
+        assert [json.loads(line) for line in lines] == (files / "ids.txt").read_text().splitlines()
 
 
 def test_a_graph_is_cut_as_it_was(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.against_oracle import assert_same, run_both
+from helpers.choices import MODELS, OPTIMIZERS
 from helpers.graphs import make_graph
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
@@ -13,7 +14,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 
 @pytest.mark.parametrize("fetch", ["rma", "alltoall"])
 @pytest.mark.parametrize("cold", ["alltoall", "sparse_allreduce"])
-@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rowwise_adagrad", "adam"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_optimizers_synchronisations_and_fetches(communicator, shared_folder, optimizer, cold, fetch):
     # Without sums on the host, rows of this host's other ranks travel by Horovod as well.
     flags = dict(
@@ -26,7 +27,7 @@ def test_optimizers_synchronisations_and_fetches(communicator, shared_folder, op
     assert_same(*run_both(communicator, shared_folder, **flags))
 
 
-@pytest.mark.parametrize("model", ["sage", "gat", "gcn"])
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("layers", [1, 3])
 def test_models_and_depths(communicator, shared_folder, model, layers):
     fanouts = ",".join(["-1"] * layers)

@@ -222,6 +222,29 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
         load({}, path, {})
 
 
+@pytest.mark.parametrize(
+    "text, key, first, second",
+    [
+        ("embedding:\n  dim: 32\nembedding:\n  lr: 0.02\n", "embedding", 1, 3),
+        ("embedding:\n  dim: 32\n  lr: 0.02\n  dim: 64\n", "dim", 2, 4),
+        ("embedding: {dim: 32, dim: 32}", "dim", 1, 1),
+        ("train:\n  lr: 1\n'train':\n  epochs: 2\n", "train", 1, 3),
+        ("model:\n  name: {a: {b: 1, c: 2,\n    b: 3}}", "b", 2, 3),
+        ("sampler: {fanouts: [{x: 1}, {x: 2,\n x: 3}]}", "x", 1, 2),
+    ],
+)
+def test_a_repeated_key_is_refused_with_both_lines(tmp_path, text, key, first, second):
+    with pytest.raises(UserError, match=rf"c\.yaml, line {second}: {key} stands in line {first} already") as caught:
+        load_yaml(tmp_path, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_keys_may_stand_in_several_sections_and_be_overridden_after_a_merge(tmp_path):
+    text = "train: &base {lr: 0.5}\nembedding: {<<: *base, lr: 0.25}\n"
+    config = load_yaml(tmp_path, text)
+    assert (config.train.lr, config.embedding.lr) == (0.5, 0.25)
+
+
 @pytest.mark.parametrize("base", [{"sampler": None}, {"sampler": 5}])
 def test_an_edited_base_is_checked_before_flags_are_put_into_it(base):
     with pytest.raises(UserError, match="sampler"):

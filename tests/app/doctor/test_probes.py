@@ -42,6 +42,7 @@ CHECKS = [
         [["torch==2.2.1"], {"torch": "2.3.0"}],
         "2.3.0",
     ),
+    (horovod.check_environment, [{"HOROVOD_CONTROLLER": "mpi"}], [{"HOROVOD_CONTROLLER": "gloo"}], "CONTROLLER"),
     (mpi.check_thread_level, [3], [2], "MPI_THREAD_SERIALIZED"),
     (mpi.check_mpi_version, [MPICH], [OPEN_MPI_4], "one-sided"),
     (mpi.check_mpi_version, [OPEN_MPI_5], [OPEN_MPI_4], "4.1.4"),

@@ -12,9 +12,10 @@ from glpilot.app.graph.sampler import NeighborSampler
 from glpilot.app.models.build import build_model
 from glpilot.app.models.gcn import propagate
 from glpilot.app.models.gnn import loss_sum
+from helpers.choices import MODELS
 from helpers.topologies import StubTopology, random_topology
 
-NAMES = ["sage", "gat", "gcn"]
+NAMES = MODELS
 DEVICES = [
     "cpu",
     pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")),

@@ -10,6 +10,7 @@ from glpilot.app.runtime.agreement import AgreedError
 from glpilot.app.training.loop import PREEMPTED_EXIT_CODE
 from glpilot.app.training.open_run import open_run
 from helpers.against_oracle import assert_same, run_both
+from helpers.choices import MODELS, OPTIMIZERS
 from helpers.graphs import make_graph
 from helpers.runs import gather_rows, losses_of, make_config, records_of, train_run, write_parts
 
@@ -34,12 +35,12 @@ def tables_of(communicator, parts, run, **flags):
         ]
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rowwise_adagrad", "adam"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_optimizers_against_the_oracle(communicator, shared_folder, optimizer):
     assert_same(*run_both(communicator, shared_folder, preset="p3", embedding__optimizer=optimizer, embedding__lr=0.05))
 
 
-@pytest.mark.parametrize("model", ["sage", "gat", "gcn"])
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("layers", [1, 3])
 def test_models_and_depths_against_the_oracle(communicator, shared_folder, model, layers):
     fanouts = ",".join(["-1"] * layers)
@@ -47,7 +48,7 @@ def test_models_and_depths_against_the_oracle(communicator, shared_folder, model
     assert_same(*run_both(communicator, shared_folder, **flags))
 
 
-@pytest.mark.parametrize("model", ["sage", "gat", "gcn"])
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     "changes",
     [

@@ -217,7 +217,8 @@ def test_export_gives_every_node_its_own_row(communicator, shared_folder, parts,
         with open_file(output, EMBEDDINGS_FORMAT) as file:
             found_ids, found = file["original_ids"].asstr()[:], file["embeddings"][:]
     elif suffix == ".npy":
-        found, found_ids = np.load(output), (shared_folder / "rows.npy.ids.txt").read_text().splitlines()
+        found, text = np.load(output), (shared_folder / "rows.npy.ids.jsonl").read_text()
+        found_ids = [json.loads(line) for line in text.splitlines()]
     else:
         lines = [line.split(",") for line in output.read_text().splitlines()[1:]]
         found_ids, found = [line[0] for line in lines], np.array([line[1:] for line in lines], np.float32)

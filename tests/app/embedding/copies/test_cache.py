@@ -13,6 +13,7 @@ from glpilot.app.embedding.gradients.aggregate import Aggregator, sum_on_device
 from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
 from glpilot.app.embedding.rows.records import counts_of, rows_of
 from glpilot.app.embedding.rows.segment import Segment
+from helpers.choices import OPTIMIZERS
 
 NUM_NODES, DIM = 20, 3
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
@@ -48,7 +49,7 @@ hot_sets = st.lists(st.integers(0, NUM_NODES - 1), unique=True, max_size=NUM_NOD
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["sgd", "adagrad", "rowwise_adagrad", "adam"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
 @settings(deadline=None, max_examples=30)
 @given(changes=st.lists(st.tuples(hot_sets, st.integers(0, 3)), min_size=1, max_size=5), seed=st.integers(0, 2**32 - 1))
 def test_rows_go_in_and_out_of_the_cache_as_if_there_were_none(device, name, changes, seed):

@@ -12,9 +12,9 @@ from glpilot.app.embedding.rows.columns import ColumnTable, column_bounds, colum
 from glpilot.app.embedding.rows.optimizers.sparse_optimizer import SparseOptimizer
 from glpilot.app.embedding.rows.records import counts_of, rows_of
 from glpilot.app.embedding.rows.segment import Segment
+from helpers.choices import OPTIMIZERS
 
 pytestmark = pytest.mark.mpi
-OPTIMIZERS = ["sgd", "adagrad", "rowwise_adagrad", "adam"]
 
 
 def make_offsets(communicator) -> np.ndarray:

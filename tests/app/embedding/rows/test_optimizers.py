@@ -237,6 +237,13 @@ def test_a_zero_gradient_counts_but_does_not_move(name, with_torch):
     assert (table.rows == rows).all() and table.counts.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_state_can_be_split_with_the_columns_of_rows(name):
+    """It is as wide as a row, or a multiple, or one number that runs over all columns."""
+    rule = RULES[name]
+    assert rule.state_width(12) % 12 == 0 or (rule.state_width(12) == 1 and rule.step_sizes is not None)
+
+
 @pytest.mark.parametrize("name, width", [("sgd", 0), ("adagrad", 7), ("rowwise_adagrad", 1), ("adam", 14)])
 def test_state_has_a_line_per_row(name, width):
     optimizer = SparseOptimizer(name, 7)
